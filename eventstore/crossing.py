@@ -1,0 +1,64 @@
+"""The one private call of the driver: a plain function run on a connection's own thread, in one crossing.
+
+aiosqlite offers a crossing per statement; a hop costs more than most statements do. Its version is pinned, and a
+contract test says when this call has changed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import aiosqlite
+from sqlalchemy import Dialect as CoreDialect
+
+from eventstore.dialect import Dialect
+from eventstore.statements import Row, Statement
+
+T = TypeVar("T")
+RawConnection = sqlite3.Connection
+DriverConnection = aiosqlite.Connection
+
+
+async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:
+    """Run the function on the connection's thread, after what was handed in before, and return its result."""
+    result: T = await connection._execute(lambda: function(connection._conn))  # type: ignore[no-untyped-call]
+    return result
+
+
+def nothing_pending() -> None:
+    """What flushing means where no decision is pending."""
+
+
+class RawTx:
+    """A transaction over the driver's connection, used on that connection's thread alone."""
+
+    __slots__ = ("_connection", "_core", "dialect", "flush")
+
+    def __init__(self, connection: RawConnection, dialect: Dialect, core: CoreDialect) -> None:
+        self._connection = connection
+        self._core = core
+        self.dialect = dialect
+        self.flush: Callable[[], None] = nothing_pending
+
+    def execute(self, statement: Statement, params: Row = ()) -> None:
+        """Run a statement once."""
+        sql, arrange = statement.compiled(self._core)
+        self._connection.execute(sql, arrange(params) if arrange else params)
+
+    def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a statement once per row; no rows, no work."""
+        if rows:
+            sql, arrange = statement.compiled(self._core)
+            self._connection.executemany(sql, map(arrange, rows) if arrange else rows)
+
+    def fetch(self, statement: Statement, params: Row = ()) -> list[Row]:
+        """All rows of a query."""
+        sql, arrange = statement.compiled(self._core)
+        return self._connection.execute(sql, arrange(params) if arrange else params).fetchall()
+
+    def iterate(self, statement: Statement, params: Row = ()) -> Iterator[Row]:
+        """The rows of a query one by one, read as they are asked for."""
+        sql, arrange = statement.compiled(self._core)
+        return iter(self._connection.execute(sql, arrange(params) if arrange else params))

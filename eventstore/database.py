@@ -1,0 +1,131 @@
+"""The database as the log sees it: one connection that writes, pooled ones that read, each in one crossing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import DBAPIError, InvalidRequestError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from eventstore.crossing import DriverConnection, RawConnection, RawTx, run_on_thread
+from eventstore.dialect import Dialect
+from eventstore.errors import StoreClosedError, StoreUnavailableError
+
+T = TypeVar("T")
+
+
+class Database:
+    """An engine, its writing connection, and plain functions run inside transactions on either."""
+
+    def __init__(self, dialect: Dialect, engine: AsyncEngine, writer: Any) -> None:
+        self.dialect = dialect
+        self.engine = engine
+        self.closed = False
+        self._writer = writer
+        self._watcher: Any = None
+
+    @classmethod
+    async def open(cls, dialect: Dialect) -> Database:
+        """Connect; raises StoreUnavailableError when the database cannot be opened."""
+        engine = dialect.create_engine()
+        # The first processes of a new file set its journal mode at once, and that does not wait for a lock.
+        patiently = AsyncRetrying(
+            retry=retry_if_exception(dialect.is_busy),
+            stop=stop_after_delay(10),
+            wait=wait_random_exponential(multiplier=0.01, max=0.2),
+            reraise=True,
+        )
+        try:
+            writer: Any = await patiently(engine.raw_connection)
+            await run_on_thread(writer.driver_connection, dialect.prepare_writer)
+        except Exception as error:
+            await engine.dispose()
+            raise dialect.translate(error) or error from error
+        return cls(dialect, engine, writer)
+
+    async def read(self, query: Callable[[RawTx], T]) -> T:
+        """Run a plain function on one consistent state of the database; it must not write."""
+        if self.dialect.in_memory:
+            return await self._snapshot(self._writer.driver_connection, query)
+        connection = await self._checkout()
+        try:
+            return await self._snapshot(connection.driver_connection, query)
+        finally:
+            connection.close()
+
+    async def write(self, work: Callable[[RawTx], T]) -> T:
+        """Run a plain function in one writing transaction: committed when it returns, rolled back when it raises."""
+
+        def transaction(connection: RawConnection) -> T:
+            with self.transaction(connection) as tx:
+                return work(tx)
+
+        return await self.on_writer(transaction)
+
+    async def on_writer(self, function: Callable[[RawConnection], T]) -> T:
+        """Run a plain function on the writing connection's thread; transactions are its own affair."""
+        if self.closed:
+            raise StoreClosedError
+        return await run_on_thread(self._writer.driver_connection, function)
+
+    @contextlib.contextmanager
+    def transaction(self, connection: RawConnection) -> Iterator[RawTx]:
+        """A writing transaction that has the write lock from its start, so that no later statement waits for it."""
+        with self._translated():
+            connection.execute(self.dialect.begin_write)
+            try:
+                yield RawTx(connection, self.dialect, self.engine.dialect)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    async def data_version(self) -> int:
+        """A number that changes when anybody else has written, seen from a connection kept for this."""
+        if self._watcher is None:
+            self._watcher = await self._checkout()
+        return await run_on_thread(self._watcher.driver_connection, self.dialect.data_version)
+
+    async def close(self) -> None:
+        """Close every connection; a second call does nothing."""
+        if not self.closed:
+            self.closed = True
+            self._writer.close()
+            if self._watcher is not None:
+                self._watcher.close()
+            await self.engine.dispose()
+
+    async def _checkout(self) -> Any:
+        if self.closed:
+            raise StoreClosedError
+        try:
+            return await self.engine.raw_connection()
+        except (DBAPIError, InvalidRequestError) as error:
+            raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error
+
+    async def _snapshot(self, driver: DriverConnection, query: Callable[[RawTx], T]) -> T:
+        def snapshot(connection: RawConnection) -> T:
+            with self._translated():
+                connection.execute(self.dialect.begin_read)
+                try:
+                    return query(RawTx(connection, self.dialect, self.engine.dialect))
+                finally:
+                    connection.execute("COMMIT")
+
+        if self.closed:
+            raise StoreClosedError
+        return await run_on_thread(driver, snapshot)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            typed = self.dialect.translate(error)
+            if typed is None:
+                raise
+            raise typed from error

@@ -1,0 +1,227 @@
+"""Every difference between the database engines, and nothing that knows of messages: today SQLite alone.
+
+Another engine is another class with the same members; no other file names one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlalchemy import URL, BigInteger, Integer, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, StaticPool
+
+from eventstore.errors import (
+    EventStoreError,
+    IntegrityError,
+    InvalidArgumentError,
+    NotSupportedError,
+    StoreClosedError,
+    StoreUnavailableError,
+)
+from eventstore.statements import Row, Statement
+
+if TYPE_CHECKING:
+    from eventstore.ports import Tx
+
+Synchronous = Literal["full", "normal"]
+Order = Literal["relevance", "newest"]
+
+BigKey = BigInteger().with_variant(Integer, "sqlite")
+"""A 64-bit primary key; SQLite makes only INTEGER PRIMARY KEY the row's own number."""
+
+BUSY_SECONDS = 60
+READERS = 4
+
+WRITER_SETTINGS = {"cache_size": -64 * 1024}
+READER_SETTINGS = {"cache_size": -16 * 1024}
+
+
+_TABLE_NAMED = Statement(text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"), "name")
+
+
+class SQLiteDialect:
+    """SQLite 3.40 or newer: a file in WAL mode, or one private connection in memory."""
+
+    name = "sqlite"
+    begin_write = "BEGIN IMMEDIATE"
+    begin_read = "BEGIN"
+
+    def __init__(self, url: URL, synchronous: Synchronous) -> None:
+        self.url = url
+        self.in_memory = url.database in (None, "", ":memory:")
+        self._synchronous = synchronous
+
+    def create_engine(self) -> AsyncEngine:
+        """The engine: every connection it opens gets the same settings."""
+        pool: dict[str, Any] = {"poolclass": StaticPool}
+        if not self.in_memory:
+            # Two beside the readers: the writer, and the one that watches for other processes' writes. No overflow,
+            # since closing a connection on its return needs SQLAlchemy's greenlet.
+            pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": READERS + 2, "max_overflow": 0, "pool_timeout": None}
+        engine = create_async_engine(
+            self.url,
+            connect_args={"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": 512},
+            pool_reset_on_return=None,
+            **pool,
+        )
+        event.listen(engine.sync_engine, "connect", self._configure)
+        event.listen(engine.sync_engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+        return engine
+
+    def _configure(self, connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        for name, value in self.settings.items():
+            cursor.execute(f"PRAGMA {name}={value}")
+        cursor.close()
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What every connection is set to, by the pragma's name."""
+        settings: dict[str, object] = {
+            "busy_timeout": BUSY_SECONDS * 1000,
+            "foreign_keys": "ON",
+            "synchronous": self._synchronous.upper(),
+            "temp_store": "MEMORY",
+            **READER_SETTINGS,
+        }
+        return settings if self.in_memory else {**settings, "journal_mode": "WAL"}
+
+    def prepare_writer(self, connection: sqlite3.Connection) -> None:
+        """Give the writing connection its larger cache."""
+        for name, value in WRITER_SETTINGS.items():
+            connection.execute(f"PRAGMA {name}={value}")
+
+    def data_version(self, connection: sqlite3.Connection) -> int:
+        """A number that changes, for this connection, when another one has written."""
+        version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def immutability(self, table: str, keys: Sequence[Sequence[str]]) -> list[str]:
+        """DDL that makes a table append-only; an INSERT over an existing key raises too, so REPLACE cannot slip past."""
+        refuse = f"SELECT RAISE(ABORT, '{table} is append-only')"
+        taken = " OR ".join(
+            f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(f'{column} = NEW.{column}' for column in key)})"
+            for key in keys
+        )
+        return [
+            f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} BEGIN {refuse}; END",
+            f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} BEGIN {refuse}; END",
+            f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {taken} BEGIN {refuse}; END",
+        ]
+
+    def time(self, time: dt.datetime) -> str:
+        """A time as it stands in a projection's column: ISO-8601 UTC text."""
+        return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    def to_time(self, stored: Any) -> dt.datetime:
+        """The time that stands in a projection's column."""
+        return dt.datetime.fromisoformat(stored)
+
+    def text_index(self, name: str) -> TextIndex:
+        """The text index with this name."""
+        return TextIndex(name)
+
+    def has_table(self, tx: Tx, table: str) -> bool:
+        """Whether the database has this table."""
+        return bool(tx.fetch(_TABLE_NAMED, (table,)))
+
+    def is_busy(self, error: BaseException) -> bool:
+        """Whether another connection was in the way, so that trying again may help."""
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+        return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+    def translate(self, error: Exception) -> EventStoreError | None:
+        """The typed error that stands for a driver's, or None for an error that is not the driver's."""
+        if isinstance(error, DBAPIError) and isinstance(error.orig, Exception):
+            return self.translate(error.orig)
+        if isinstance(error, sqlite3.IntegrityError):
+            return IntegrityError(f"the database refused a row: {error}")
+        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+            return StoreClosedError()
+        if isinstance(error, sqlite3.Error):
+            return StoreUnavailableError(str(error))
+        return None
+
+
+Dialect = SQLiteDialect
+
+
+class TextIndex:
+    """A full-text index of ready-made tokens: FTS5 without content, read by row number and ranked by BM25.
+
+    Tokens hold no ASCII character but letters and digits, so that the plain tokenizer gives them back unchanged.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._add = Statement(text(f"INSERT INTO {name} (rowid, terms) VALUES (:row, :terms)"), "row", "terms")
+        self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
+        where = f"{name} MATCH :query AND rowid BETWEEN :low AND :high"
+        by = {"relevance": "rank, rowid DESC", "newest": "rowid DESC"}
+        self._match = {
+            order: Statement(
+                text(f"SELECT rowid, rank FROM {name} WHERE {where} ORDER BY {by[order]} LIMIT :limit"),
+                "query",
+                "low",
+                "high",
+                "limit",
+            )
+            for order in by
+        }
+
+    def create(self, tx: Tx) -> None:
+        """Create the index."""
+        ddl = f"CREATE VIRTUAL TABLE {self.name} USING fts5(terms, content='', tokenize='ascii')"
+        tx.execute(Statement(text(ddl)))
+        vocabulary = f"CREATE VIRTUAL TABLE {self.name}_vocabulary USING fts5vocab({self.name}, instance)"
+        tx.execute(Statement(text(vocabulary)))
+
+    def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Add the tokens of rows that are not in the index."""
+        # FTS5 writes out what it has gathered whenever a row number falls, so rows go in in rising order.
+        tx.executemany(self._add, sorted((row, " ".join(tokens)) for row, tokens in rows))
+
+    def clear(self, tx: Tx) -> None:
+        """Remove all rows."""
+        tx.execute(self._clear)
+
+    def match(
+        self, tx: Tx, phrases: Sequence[Sequence[str]], low: int, high: int, limit: int, order: Order
+    ) -> list[tuple[int, float]]:
+        """The row numbers from `low` to `high` that hold every phrase, best first or highest first, with their rank.
+
+        A smaller rank is a better match; equal ranks come highest row number first.
+        """
+        query = " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
+        return [(row, rank) for row, rank in tx.fetch(self._match[order], (query, low, high, limit))]
+
+    def terms(self, tx: Tx) -> list[Row]:
+        """Every (row number, place, token) of the index, in that order; for comparing it with its source."""
+        listing = f"SELECT doc, offset, term FROM {self.name}_vocabulary ORDER BY doc, offset"
+        return tx.fetch(Statement(text(listing)))
+
+
+def dialect_of(url: str, *, synchronous: Synchronous = "full") -> Dialect:
+    """The dialect for a database URL; the driver's name in it is optional."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidArgumentError("url", "not a database URL like sqlite:///file.db") from None
+    if parsed.drivername not in ("sqlite", "sqlite+aiosqlite"):
+        raise NotSupportedError(f"the engine {parsed.drivername}")
+    if synchronous not in ("full", "normal"):
+        raise InvalidArgumentError("synchronous", "must be 'full' or 'normal'")
+    return SQLiteDialect(parsed.set(drivername="sqlite+aiosqlite"), synchronous)
+
+
+def file_url(path: Path) -> str:
+    """The URL of the embedded database in a file."""
+    return URL.create("sqlite", database=str(path)).render_as_string()

@@ -1,0 +1,57 @@
+"""The facts: one frozen Struct per event type, declared here once; codec and catalogue derive from `AnyEvent`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cached_property
+from typing import Any, ClassVar, get_args
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The base of all facts; a subclass's tag is its type and `schema` the version of its shape."""
+
+    schema: ClassVar[int] = 1
+
+    @property
+    def type(self) -> str:
+        """The event's type, as it is stored."""
+        return str(type(self).__struct_config__.tag)
+
+
+class SessionCreated(Event, frozen=True, tag="session_created"):
+    """A session was created under a name; `source` says where it came from."""
+
+    name: str
+    parent_session_id: str | None = None
+    model: str | None = None
+    source: str | None = None
+
+
+class MessageAppended(Event, frozen=True, dict=True, tag="message_appended"):
+    """A message was appended under a parent, or as a root when there is none.
+
+    `raw` is the message's JSON as it came in; `created_at` is an own time that the message's JSON does not hold.
+    """
+
+    raw: msgspec.Raw = msgspec.field(name="message")
+    parent_id: str | None = None
+    created_at: dt.datetime | None = None
+
+    @cached_property
+    def message(self) -> dict[str, Any]:
+        """The message as a dict, decoded once; not to be changed."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.raw)
+        return decoded
+
+
+class LeafSelected(Event, frozen=True, tag="leaf_selected"):
+    """A person chose the branch that ends with this message."""
+
+    message_id: str
+
+
+AnyEvent = SessionCreated | MessageAppended | LeafSelected
+
+EVENT_TYPES: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

@@ -1,0 +1,326 @@
+"""One group of appends inside one transaction: decide, check, number, and write all of it set by set."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import bindparam, func, insert, select, update
+
+from eventstore import codec
+from eventstore.crossing import RawTx
+from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, from_micros, header_of, to_micros
+from eventstore.errors import (
+    DuplicateEventError,
+    EventStoreError,
+    InvalidArgumentError,
+    ProjectionError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from eventstore.events import Event
+from eventstore.expected import ExpectedVersion, check
+from eventstore.ids import new_id
+from eventstore.ports import Clock, Projection, Tx
+from eventstore.rows import find_events
+from eventstore.same import same_json
+from eventstore.statements import Row, Statement
+from eventstore.tables import events, streams
+
+_LAST_POSITION = Statement(select(func.max(events.c.position)))
+_LAST_STREAM = Statement(select(func.max(streams.c.stream_no)))
+_HEAD = Statement(
+    select(streams.c.stream_no, streams.c.version, streams.c.hash, streams.c.recorded_at).where(
+        streams.c.stream_id == bindparam("stream_id")
+    ),
+    "stream_id",
+)
+_INSERT_STREAM = Statement(insert(streams), "stream_no", "stream_id", "version", "hash", "recorded_at")
+_UPDATE_STREAM = Statement(
+    update(streams)
+    .where(streams.c.stream_no == bindparam("the_stream"))
+    .values(version=bindparam("to_version"), hash=bindparam("to_hash"), recorded_at=bindparam("to_time")),
+    "to_version",
+    "to_hash",
+    "to_time",
+    "the_stream",
+)
+_INSERT_EVENT = Statement(
+    insert(events),
+    "position",
+    "stream_no",
+    "version",
+    "event_id",
+    "type",
+    "schema",
+    "recorded_at",
+    "salt",
+    "payload",
+    "payload_digest",
+    "hash",
+)
+HEADS_KEPT = 10_000
+
+
+class Head(msgspec.Struct):
+    """Where a stream stands: its version, and the events decided earlier in this group and not yet applied.
+
+    `stream_no` is the stream's number in this database, given with its first event; a decision only reads all this.
+    """
+
+    stream_id: str
+    stream_no: int
+    version: int
+    hash: bytes
+    recorded_at: int
+    stored_version: int
+    pending: list[Envelope] = []
+
+
+Proposed = Sequence[Event | tuple[Event, str]]
+Proposal = Proposed | Mapping[str, Proposed]
+Decide = Callable[[Tx, Head], tuple[Proposal, Any]]
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What an append wrote, in order, and what its decision returned beside the events.
+
+    For a repeated append these are the envelopes that the first one wrote.
+    """
+
+    envelopes: list[Envelope]
+    result: Any = None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What one caller of a group gets instead."""
+
+    error: Exception
+
+
+class GroupFailed(Exception):
+    """Pending events could not be applied; whose they were is found by splitting the group."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class Heads:
+    """Heads of streams and the ends of the log, kept in memory until another process has written."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.last_stream = 0
+        self.known: dict[str, Head] = {}
+        self._data_version: int | None = None
+
+    def refresh(self, tx: Tx, data_version: int) -> None:
+        """Forget what another process may have changed; called inside the transaction."""
+        if data_version != self._data_version:
+            self.known.clear()
+            self.position = tx.fetch(_LAST_POSITION)[0][0] or 0
+            self.last_stream = tx.fetch(_LAST_STREAM)[0][0] or 0
+            self._data_version = data_version
+
+    def adopt(self, group: Group) -> None:
+        """Take over what a committed group has moved."""
+        self.position = group.position
+        self.last_stream = group.last_stream
+        if len(self.known) > HEADS_KEPT:
+            self.known.clear()
+        self.known.update(group.heads)
+
+
+class Group:
+    """The decisions of one group, numbered in memory and flushed together."""
+
+    def __init__(self, tx: RawTx, heads: Heads, projections: Sequence[Projection], clock: Clock | None) -> None:
+        self.heads: dict[str, Head] = {}
+        self.position = heads.position
+        self.last_stream = heads.last_stream
+        self._tx = tx
+        self._known = heads.known
+        self._projections = projections
+        self._clock = clock
+        self._pending: list[Envelope] = []
+        self._rows: list[Row] = []
+        self._touched: dict[str, Head] = {}
+
+    def decide(
+        self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
+    ) -> Committed | Failure:
+        """Run one decision and record what it proposes; a typed error fails this caller alone and leaves no trace."""
+        head = self._head(stream_id)
+        try:
+            proposal, result = decide(self._tx, head)
+        except EventStoreError as error:
+            return Failure(_conflict(stream_id, expected, head.version) or error)
+        try:
+            proposals = {stream_id: proposal} if isinstance(proposal, Sequence) else proposal
+            for name, proposed in proposals.items():
+                if repeated := self._repeated(self._head(name), proposed):
+                    return Committed(repeated, result)
+            if any(proposals.values()):
+                check(stream_id, expected, head.version)
+        except EventStoreError as error:
+            return Failure(error)
+        recorded: list[Envelope] = []
+        for name, proposed in proposals.items():
+            recorded += self._record(self._head(name), proposed, metadata)
+        return Committed(recorded, result)
+
+    def flush(self) -> None:
+        """Write the pending events and apply them to the projections."""
+        if not self._pending:
+            return
+        pending, rows, touched = self._pending, self._rows, list(self._touched.values())
+        self._pending, self._rows, self._touched = [], [], {}
+        tx = self._tx
+        try:
+            new = [head for head in touched if head.stored_version == 0]
+            old = [head for head in touched if head.stored_version > 0]
+            tx.executemany(_INSERT_STREAM, [(h.stream_no, h.stream_id, h.version, h.hash, h.recorded_at) for h in new])
+            tx.executemany(_UPDATE_STREAM, [(h.version, h.hash, h.recorded_at, h.stream_no) for h in old])
+            tx.executemany(_INSERT_EVENT, rows)
+            for head in touched:
+                head.stored_version = head.version
+                head.pending = []
+            for projection in self._projections:
+                apply(tx, projection, pending)
+        except Exception as error:
+            typed = tx.dialect.translate(error)
+            if isinstance(typed, StoreUnavailableError):
+                raise typed from error
+            raise GroupFailed(typed or error) from error
+
+    def _head(self, stream_id: str) -> Head:
+        head = self.heads.get(stream_id)
+        if head is None:
+            known = self._known.get(stream_id)
+            if known is not None:
+                head = Head(stream_id, known.stream_no, known.version, known.hash, known.recorded_at, known.version)
+            elif rows := self._tx.fetch(_HEAD, (stream_id,)):
+                number, version, last_hash, recorded_at = rows[0]
+                head = Head(stream_id, number, version, last_hash, recorded_at, version)
+            else:
+                head = Head(stream_id, 0, 0, NO_HASH, -(1 << 62), 0)
+            self.heads[stream_id] = head
+        return head
+
+    def _repeated(self, head: Head, proposed: Proposed) -> list[Envelope]:
+        """The envelopes of the first append when this one is its repeat; a partial repeat is refused."""
+        given = [item for item in proposed if isinstance(item, tuple)]
+        if not given:
+            return []
+        ids = [event_id for _, event_id in given]
+        for index, event_id in enumerate(ids):
+            if event_id in ids[:index]:
+                raise DuplicateEventError(head.stream_id, event_id)
+        found = {envelope.event_id: envelope for envelope in head.pending if envelope.event_id in ids}
+        if head.stored_version:
+            found |= {envelope.event_id: envelope for envelope in find_events(self._tx, head.stream_no, ids)}
+        if not found:
+            return []
+        for event, event_id in given:
+            stored = found.get(event_id)
+            if stored is None:
+                raise DuplicateEventError(head.stream_id, next(iter(found)))
+            if len(given) != len(proposed) or not _same_event(event, stored):
+                raise DuplicateEventError(head.stream_id, event_id)
+        return [found[event_id] for event_id in ids]
+
+    def _record(self, head: Head, proposed: Proposed, metadata: dict[str, Any]) -> list[Envelope]:
+        if not proposed:
+            return []
+        if head.stream_no == 0:
+            self.last_stream += 1
+            head.stream_no = self.last_stream
+        recorded_at = max(self._now(), head.recorded_at)
+        when = from_micros(recorded_at)
+        recorded: list[Envelope] = []
+        for item in proposed:
+            event, event_id = item if isinstance(item, tuple) else (item, new_id())
+            payload = codec.encode(event, metadata)
+            salt = os.urandom(16)
+            digest = digest_of(salt, payload)
+            kind, schema = event.type, event.schema
+            self.position += 1
+            head.version += 1
+            header = header_of(head.stream_id, head.version, event_id, kind, schema, recorded_at)
+            head.hash = chain_hash(head.hash, header, digest)
+            recorded.append(
+                Envelope(
+                    event=event,
+                    stream_id=head.stream_id,
+                    stream_no=head.stream_no,
+                    version=head.version,
+                    position=self.position,
+                    event_id=event_id,
+                    type=kind,
+                    schema=schema,
+                    recorded_at=when,
+                    metadata=metadata,
+                    payload_digest=digest,
+                    hash=head.hash,
+                )
+            )
+            self._rows.append(
+                (
+                    self.position,
+                    head.stream_no,
+                    head.version,
+                    event_id,
+                    kind,
+                    schema,
+                    recorded_at,
+                    salt,
+                    payload.decode(),
+                    digest,
+                    head.hash,
+                )
+            )
+        head.recorded_at = recorded_at
+        head.pending.extend(recorded)
+        self._pending.extend(recorded)
+        self._touched[head.stream_id] = head
+        return recorded
+
+    def _now(self) -> int:
+        if self._clock is None:
+            return time.time_ns() // 1000
+        now = self._clock()
+        if now.tzinfo is None:
+            raise InvalidArgumentError("clock", "must give aware times, not naive ones")
+        return to_micros(now)
+
+
+def apply(tx: Tx, projection: Projection, envelopes: Sequence[Envelope]) -> None:
+    """Hand a projection the events that it handles; what it raises becomes a ProjectionError."""
+    handled = [envelope for envelope in envelopes if envelope.type in projection.handles]
+    if not handled:
+        return
+    try:
+        projection.apply(tx, handled)
+    except Exception as error:
+        if isinstance(tx.dialect.translate(error), StoreUnavailableError):
+            raise
+        raise ProjectionError(projection.name, f"{type(error).__name__}: {error}") from error
+
+
+def _conflict(stream_id: str, expected: ExpectedVersion, actual: int) -> VersionConflictError | None:
+    try:
+        check(stream_id, expected, actual)
+    except VersionConflictError as conflict:
+        return conflict
+    return None
+
+
+def _same_event(event: Event, stored: Envelope) -> bool:
+    if not isinstance(stored.event, Event) or stored.type != event.type:
+        return False
+    new, old = (msgspec.json.decode(msgspec.json.encode(one)) for one in (event, stored.event))
+    return same_json(new, old)

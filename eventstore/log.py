@@ -1,0 +1,258 @@
+"""The event log: append with a decision, read back page by page, follow live."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from eventstore import migrations, rows
+from eventstore.database import Database
+from eventstore.dialect import Dialect
+from eventstore.envelope import Envelope
+from eventstore.errors import InvalidArgumentError
+from eventstore.events import Event
+from eventstore.expected import ANY, ExpectedVersion, check_argument
+from eventstore.group import Committed, Decide, Head, Proposal, apply
+from eventstore.hints import Hints, Now
+from eventstore.limits import Limits, check_id, encode_json
+from eventstore.ports import Clock, Projection, Publisher, Tx
+from eventstore.publisher import InProcessPublisher
+from eventstore.upcasters import UPCASTERS
+from eventstore.writer import Writer
+
+T = TypeVar("T")
+LAST_VERSION = 1 << 62
+HINTS_CHANNEL = "log"
+
+logger = logging.getLogger(__name__)
+
+
+class EventLog:
+    """An append-only log of events in streams, with inline projections; made by `open_log`.
+
+    Versions count a stream's events from 1 without holes; positions rise over the whole log.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        projections: Sequence[Projection],
+        publisher: Publisher,
+        *,
+        clock: Clock | None,
+        limits: Limits,
+    ) -> None:
+        self.database = database
+        self.projections = tuple(projections)
+        self.publisher = publisher
+        self.limits = limits
+        self._hints = Hints(database)
+        self._writer = Writer(database, self.projections, clock, self._committed)
+        self._publishing: set[asyncio.Task[None]] = set()
+
+    async def transact(
+        self,
+        stream_id: str,
+        decide: Decide,
+        *,
+        expected: ExpectedVersion = ANY,
+        metadata: dict[str, Any] | None = None,
+    ) -> Committed:
+        """Append what `decide(tx, head)` returns, in the transaction that it read in.
+
+        `decide` is a plain function that only reads, may run again, and returns (events, result); an event may come
+        with its id as a pair, and a dict gives events for several streams. Nothing but a typed error of its own comes
+        out of it. Raises VersionConflictError when the stream is not at the expected version, and DuplicateEventError
+        when an event id stands for another event already; then nothing was written.
+        """
+        check_argument(expected)
+        stream_id = check_id(stream_id, "stream_id", self.limits)
+        clean = msgspec.json.decode(encode_json(metadata, self.limits)) if metadata else {}
+        return await self._writer.submit(stream_id, decide, expected, clean)
+
+    async def append(
+        self,
+        stream_id: str,
+        events: Sequence[Event],
+        *,
+        expected: ExpectedVersion = ANY,
+        metadata: dict[str, Any] | None = None,
+        event_ids: Sequence[str] | None = None,
+    ) -> Committed:
+        """Append events, all or none; with `event_ids` a repeat returns what the first append wrote.
+
+        Raises VersionConflictError and DuplicateEventError as `transact` does.
+        """
+        proposal: Proposal = list(events)
+        if event_ids is not None:
+            if len(event_ids) != len(events):
+                raise InvalidArgumentError("event_ids", f"{len(event_ids)} ids for {len(events)} events")
+            ids = [check_id(str(event_id), "event_ids", self.limits) for event_id in event_ids]
+            proposal = list(zip(events, ids, strict=True))
+
+        def as_given(_tx: Tx, _head: Head) -> tuple[Proposal, None]:
+            return proposal, None
+
+        return await self.transact(stream_id, as_given, expected=expected, metadata=metadata)
+
+    async def read(self, query: Callable[[Tx], T]) -> T:
+        """Run a plain function that only reads on one consistent state of the database."""
+        return await self.database.read(query)
+
+    async def read_stream(
+        self, stream_id: str, *, from_version: int = 1, to_version: int | None = None, backwards: bool = False
+    ) -> AsyncIterator[Envelope]:
+        """The events of a stream between two versions, both included, oldest first or newest first; page by page."""
+        stream_no, version = await self.read(lambda tx: rows.find_stream(tx, stream_id))
+        low, high = max(from_version, 1), version if to_version is None else min(to_version, version)
+        while low <= high:
+            query = partial(rows.page_of_stream, stream_no=stream_no, low=low, high=high, backwards=backwards)
+            page, last = await self.read(query)
+            for envelope in page:
+                yield envelope
+            if last is None:
+                return
+            low, high = (low, last - 1) if backwards else (last + 1, high)
+
+    async def read_all(
+        self, *, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
+    ) -> AsyncIterator[Envelope]:
+        """The events of all streams after a position, in position order, page by page; `types` keeps some types."""
+        left = limit
+        while left is None or left > 0:
+            page, last = await self.read(partial(rows.page_of_all, after=after, types=types))
+            for envelope in page[:left]:
+                yield envelope
+            if last == after:
+                return
+            after, left = last, None if left is None else left - len(page)
+
+    def subscribe(
+        self, *, after: int | None = None, stream_id: str | None = None, types: Collection[str] | None = None
+    ) -> AsyncIterator[Envelope]:
+        """Every event after a position, history first, then live: each once, in order, until the store is closed.
+
+        `after=0` is from the start, `None` from the moment of this call; a position beyond the end waits for it.
+        """
+        if after is not None:
+            start: Now | int = after
+        else:
+            start = self._hints.add(Now(asyncio.ensure_future(self.high_water())))
+        if stream_id is not None:
+            return self._follow(start, self._stream_pages(stream_id, types))
+        return self._follow(start, lambda position: self.read(lambda tx: rows.page_of_all(tx, position, types)))
+
+    async def stream_version(self, stream_id: str) -> int:
+        """The version that a stream is at; 0 when it is empty."""
+        _, version = await self.read(lambda tx: rows.find_stream(tx, stream_id))
+        return version
+
+    async def high_water(self) -> int:
+        """The highest position at or below which nothing new can become visible; 0 for an empty log."""
+        return await self.read(rows.high_water)
+
+    async def close(self) -> None:
+        """Commit what is waiting, end every iterator, close the connections; a second call does nothing."""
+        if not self.database.closed:
+            await self._writer.close()
+            await self._hints.close()
+            await asyncio.gather(*self._publishing)
+            await self.database.close()
+
+    def _stream_pages(
+        self, stream_id: str, types: Collection[str] | None
+    ) -> Callable[[int], Awaitable[tuple[list[Envelope], int]]]:
+        reached: int | None = None
+
+        def next_page(tx: Tx, position: int) -> tuple[list[Envelope], int]:
+            nonlocal reached
+            stream_no, version = rows.find_stream(tx, stream_id)
+            if reached is None:
+                reached = rows.version_at(tx, stream_no, version, position)
+            page, last = rows.page_of_stream(tx, stream_no, reached + 1, LAST_VERSION)
+            if last is None:
+                return [], position
+            reached = last
+            return [envelope for envelope in page if types is None or envelope.type in types], page[-1].position
+
+        return lambda position: self.read(lambda tx: next_page(tx, position))
+
+    async def _follow(
+        self, start: Now | int, next_page: Callable[[int], Awaitable[tuple[list[Envelope], int]]]
+    ) -> AsyncIterator[Envelope]:
+        with self._hints.listening() as bell:
+            position = start if isinstance(start, int) else await start.position()
+            while not self._hints.closed:
+                # Cleared before reading, so that a write during the read rings again.
+                bell.clear()
+                page, last = await next_page(position)
+                for envelope in page:
+                    yield envelope
+                if last == position:
+                    await bell.wait()
+                position = last
+
+    def _committed(self, first: int, last: int) -> None:
+        self._hints.notify(first)
+        if isinstance(self.publisher, InProcessPublisher) and not self.publisher.listening(HINTS_CHANNEL):
+            return
+        task = asyncio.ensure_future(self._publish_hint(last))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish_hint(self, position: int) -> None:
+        try:
+            await self.publisher.publish(HINTS_CHANNEL, {"position": position})
+        except Exception as error:
+            logger.warning("a hint was not published: %s", type(error).__name__)
+
+
+async def open_log(
+    dialect: Dialect,
+    projections: Sequence[Projection],
+    *,
+    publisher: Publisher,
+    clock: Clock | None = None,
+    limits: Limits,
+    create_tables: bool = True,
+) -> EventLog:
+    """Connect, bring the tables up to this version, and start the writer.
+
+    Raises SchemaVersionError for tables of another version, UpcasterError for steps that lead nowhere, and
+    StoreUnavailableError when the database cannot be opened.
+    """
+    UPCASTERS.check()
+    database = await Database.open(dialect)
+    try:
+        if not create_tables:
+            await database.read(lambda tx: migrations.check(tx, projections))
+        elif await database.read(lambda tx: migrations.missing(tx, projections)):
+            await database.write(lambda tx: _prepare(tx, projections))
+    except BaseException:
+        await database.close()
+        raise
+    return EventLog(database, projections, publisher, clock=clock, limits=limits)
+
+
+def _prepare(tx: Tx, projections: Sequence[Projection]) -> None:
+    fold(tx, migrations.migrate(tx, projections))
+
+
+def fold(tx: Tx, projections: Sequence[Projection], progress: Callable[[int], None] | None = None) -> int:
+    """Apply the whole log to projections that are empty; `progress` hears positions. Returns the number of events."""
+    position = count = 0
+    while projections:
+        page, last = rows.page_of_all(tx, position, None)
+        if last == position:
+            break
+        for projection in projections:
+            apply(tx, projection, page)
+        position, count = last, count + len(page)
+        if progress:
+            progress(position)
+    return count

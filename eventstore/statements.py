@@ -1,0 +1,53 @@
+"""SQLAlchemy Core statements, compiled once per dialect and run with plain tuples of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Dialect
+from sqlalchemy.schema import DDLElement
+from sqlalchemy.sql.elements import ClauseElement
+
+Row = tuple[Any, ...]
+Arrange = Callable[[Row], Row] | None
+
+
+class Statement:
+    """A statement and the order in which its callers give the parameters; an insert names its columns.
+
+    Compiling costs a hundred times what running does, so a Statement is made once, at module level.
+    """
+
+    __slots__ = ("_clause", "_compiled", "_names")
+
+    def __init__(self, clause: ClauseElement, *names: str) -> None:
+        self._clause = clause
+        self._names = names
+        self._compiled: dict[str, tuple[str, Arrange]] = {}
+
+    def compiled(self, dialect: Dialect) -> tuple[str, Arrange]:
+        """The SQL text, and how to bring a caller's parameters into its order (None: they are in order)."""
+        found = self._compiled.get(dialect.name)
+        if found is None:
+            found = self._compiled[dialect.name] = self._compile(dialect)
+        return found
+
+    def _compile(self, dialect: Dialect) -> tuple[str, Arrange]:
+        if isinstance(self._clause, DDLElement):
+            return str(self._clause.compile(dialect=dialect)), None
+        is_insert = self._clause.__visit_name__ == "insert"
+        compiled = self._clause.compile(
+            dialect=dialect,
+            column_keys=list(self._names) if is_insert else None,
+            compile_kwargs={"render_postcompile": True},
+        )
+        order: Sequence[str] = getattr(compiled, "positiontup", None) or ()
+        if tuple(order) == self._names:
+            return str(compiled), None
+        indices = [self._names.index(name) for name in order]
+        if len(indices) == 1:
+            only = indices[0]
+            return str(compiled), lambda row: (row[only],)
+        return str(compiled), itemgetter(*indices)

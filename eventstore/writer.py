@@ -1,0 +1,126 @@
+"""The one writer of a process: it drains what is waiting and commits it as a group, in one crossing."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from eventstore.crossing import RawConnection
+from eventstore.database import Database
+from eventstore.errors import StoreClosedError, StoreUnavailableError
+from eventstore.expected import ExpectedVersion
+from eventstore.group import Committed, Decide, Failure, Group, GroupFailed, Heads
+from eventstore.ports import Clock, Projection
+
+MAX_GROUP = 512
+
+
+class Request(msgspec.Struct, frozen=True, eq=False):
+    """One caller's wish to append, waiting for its turn."""
+
+    stream_id: str
+    decide: Decide
+    expected: ExpectedVersion
+    metadata: dict[str, Any]
+    answer: asyncio.Future[Committed]
+
+
+class Writer:
+    """Queues requests and commits them in groups; each caller gets its own result or its own error.
+
+    `on_commit` is called on the event loop after a group with the first and the last position that it wrote.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        projections: Sequence[Projection],
+        clock: Clock | None,
+        on_commit: Callable[[int, int], None],
+    ) -> None:
+        self._database = database
+        self._projections = projections
+        self._clock = clock
+        self._on_commit = on_commit
+        self._heads = Heads()
+        self._waiting: collections.deque[Request] = collections.deque()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._written: list[tuple[int, int]] = []
+        self._task = asyncio.create_task(self._run())
+
+    async def submit(
+        self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
+    ) -> Committed:
+        """Wait until the request was committed, or raise what became of it.
+
+        A caller that is cancelled leaves its append either whole or not there.
+        """
+        if self._closing:
+            raise StoreClosedError
+        answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
+        self._waiting.append(Request(stream_id, decide, expected, metadata, answer))
+        self._wake.set()
+        return await answer
+
+    async def close(self) -> None:
+        """Commit what is waiting, then stop."""
+        self._closing = True
+        self._wake.set()
+        await self._task
+
+    async def _run(self) -> None:
+        while self._waiting or not self._closing:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self._commit_next()
+
+    async def _commit_next(self) -> None:
+        requests: list[Request] = []
+        while self._waiting and len(requests) < MAX_GROUP:
+            request = self._waiting.popleft()
+            if not request.answer.done():
+                requests.append(request)
+        self._written.clear()
+        try:
+            outcomes = await self._database.on_writer(lambda connection: self._commit(connection, requests))
+        except Exception as error:
+            outcomes = [Failure(error)] * len(requests)
+        for request, outcome in zip(requests, outcomes, strict=True):
+            if request.answer.done():
+                continue
+            if isinstance(outcome, Failure):
+                request.answer.set_exception(outcome.error)
+            else:
+                request.answer.set_result(outcome)
+        if self._written:
+            self._on_commit(self._written[0][0], self._written[-1][1])
+
+    def _commit(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
+        """Commit a group; when something unexpected breaks it, try its halves, so that only the cause fails."""
+        try:
+            return self._attempt(connection, requests)
+        except (StoreUnavailableError, StoreClosedError) as error:
+            return [Failure(error)] * len(requests)
+        except Exception as error:
+            if len(requests) == 1:
+                return [Failure(error.cause if isinstance(error, GroupFailed) else error)]
+            middle = len(requests) // 2
+            return self._commit(connection, requests[:middle]) + self._commit(connection, requests[middle:])
+
+    def _attempt(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
+        with self._database.transaction(connection) as tx:
+            self._heads.refresh(tx, self._database.dialect.data_version(connection))
+            group = Group(tx, self._heads, self._projections, self._clock)
+            tx.flush = group.flush
+            outcomes = [group.decide(r.stream_id, r.decide, r.expected, r.metadata) for r in requests]
+            group.flush()
+        if group.position > self._heads.position:
+            self._written.append((self._heads.position + 1, group.position))
+        self._heads.adopt(group)
+        return outcomes
