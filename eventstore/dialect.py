@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sqlalchemy import URL, BigInteger, Integer, event, text
 from sqlalchemy.engine import make_url
@@ -25,13 +25,10 @@ from eventstore.errors import (
     StoreClosedError,
     StoreUnavailableError,
 )
+from eventstore.ports import Order, Tx
 from eventstore.statements import Row, Statement
 
-if TYPE_CHECKING:
-    from eventstore.ports import Tx
-
 Synchronous = Literal["full", "normal"]
-Order = Literal["relevance", "newest"]
 
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit primary key; SQLite makes only INTEGER PRIMARY KEY the row's own number."""
@@ -124,9 +121,9 @@ class SQLiteDialect:
         """The time that stands in a projection's column."""
         return dt.datetime.fromisoformat(stored)
 
-    def text_index(self, name: str) -> TextIndex:
+    def text_index(self, name: str) -> FtsIndex:
         """The text index with this name."""
-        return TextIndex(name)
+        return FtsIndex(name)
 
     def has_table(self, tx: Tx, table: str) -> bool:
         """Whether the database has this table."""
@@ -154,7 +151,7 @@ class SQLiteDialect:
 Dialect = SQLiteDialect
 
 
-class TextIndex:
+class FtsIndex:
     """A full-text index of ready-made tokens: FTS5 without content, read by row number and ranked by BM25.
 
     Tokens hold no ASCII character but letters and digits, so that the plain tokenizer gives them back unchanged.
@@ -166,6 +163,7 @@ class TextIndex:
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
         where = f"{name} MATCH :query AND rowid BETWEEN :low AND :high"
         by = {"relevance": "rank, rowid DESC", "newest": "rowid DESC"}
+        self._terms = Statement(text(f"SELECT term, doc, offset FROM {name}_vocabulary"))
         self._match = {
             order: Statement(
                 text(f"SELECT rowid, rank FROM {name} WHERE {where} ORDER BY {by[order]} LIMIT :limit"),
@@ -203,10 +201,9 @@ class TextIndex:
         query = " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
         return [(row, rank) for row, rank in tx.fetch(self._match[order], (query, low, high, limit))]
 
-    def terms(self, tx: Tx) -> list[Row]:
-        """Every (row number, place, token) of the index, in that order; for comparing it with its source."""
-        listing = f"SELECT doc, offset, term FROM {self.name}_vocabulary ORDER BY doc, offset"
-        return tx.fetch(Statement(text(listing)))
+    def terms(self, tx: Tx) -> Iterator[Row]:
+        """Every (token, row number, place) of the index, in that order; for comparing it with its source."""
+        return tx.iterate(self._terms)
 
 
 def dialect_of(url: str, *, synchronous: Synchronous = "full") -> Dialect:

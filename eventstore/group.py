@@ -101,7 +101,7 @@ class Failure(msgspec.Struct, frozen=True):
     error: Exception
 
 
-class GroupFailed(Exception):
+class GroupFailedError(Exception):
     """Pending events could not be applied; whose they were is found by splitting the group."""
 
     def __init__(self, cause: Exception) -> None:
@@ -195,7 +195,7 @@ class Group:
             typed = tx.dialect.translate(error)
             if isinstance(typed, StoreUnavailableError):
                 raise typed from error
-            raise GroupFailed(typed or error) from error
+            raise GroupFailedError(typed or error) from error
 
     def _head(self, stream_id: str) -> Head:
         head = self.heads.get(stream_id)

@@ -139,13 +139,18 @@ class EventLog:
 
         `after=0` is from the start, `None` from the moment of this call; a position beyond the end waits for it.
         """
+        if stream_id is None:
+            return self._follow(self._start(after), lambda at: self.read(partial(rows.page_of_all, after=at, types=types)))
+        return self._follow(self._start(after), self._stream_pages(stream_id, types, None))
+
+    def subscribe_stream(self, stream_id: str, *, after_version: int) -> AsyncIterator[Envelope]:
+        """Every event of a stream after a version, as `subscribe` gives them after a position."""
+        return self._follow(0, self._stream_pages(stream_id, None, after_version))
+
+    def _start(self, after: int | None) -> Now | int:
         if after is not None:
-            start: Now | int = after
-        else:
-            start = self._hints.add(Now(asyncio.ensure_future(self.high_water())))
-        if stream_id is not None:
-            return self._follow(start, self._stream_pages(stream_id, types))
-        return self._follow(start, lambda position: self.read(lambda tx: rows.page_of_all(tx, position, types)))
+            return after
+        return self._hints.add(Now(asyncio.ensure_future(self.high_water())))
 
     async def stream_version(self, stream_id: str) -> int:
         """The version that a stream is at; 0 when it is empty."""
@@ -165,9 +170,8 @@ class EventLog:
             await self.database.close()
 
     def _stream_pages(
-        self, stream_id: str, types: Collection[str] | None
+        self, stream_id: str, types: Collection[str] | None, reached: int | None
     ) -> Callable[[int], Awaitable[tuple[list[Envelope], int]]]:
-        reached: int | None = None
 
         def next_page(tx: Tx, position: int) -> tuple[list[Envelope], int]:
             nonlocal reached
@@ -243,7 +247,7 @@ def _prepare(tx: Tx, projections: Sequence[Projection]) -> None:
     fold(tx, migrations.migrate(tx, projections))
 
 
-def fold(tx: Tx, projections: Sequence[Projection], progress: Callable[[int], None] | None = None) -> int:
+def fold(tx: Tx, projections: Sequence[Projection], progress: Callable[[int], object] | None = None) -> int:
     """Apply the whole log to projections that are empty; `progress` hears positions. Returns the number of events."""
     position = count = 0
     while projections:

@@ -45,7 +45,7 @@ def missing(tx: Tx, wanted: Sequence[Projection]) -> bool:
         raise SchemaVersionError(version, len(MIGRATIONS), "a newer version of this package wrote this database")
     if version < len(MIGRATIONS):
         return True
-    stored = {name: revision for name, revision in tx.fetch(_PROJECTIONS)}
+    stored: dict[str, int] = dict(tx.fetch(_PROJECTIONS))
     for projection in wanted:
         revision = stored.get(projection.name)
         if revision is not None and revision != projection.revision:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Literal, Protocol
 
 from eventstore.envelope import Envelope
+from eventstore.errors import EventStoreError
+from eventstore.events import Event
 from eventstore.statements import Row, Statement
-
-if TYPE_CHECKING:
-    from eventstore.dialect import Dialect
 
 Clock = Callable[[], dt.datetime]
 """A plain callable that gives an aware UTC time."""
+
+
+Order = Literal["relevance", "newest"]
 
 
 class Tx(Protocol):
@@ -39,6 +41,52 @@ class Tx(Protocol):
         """Apply the events that earlier decisions of this group left pending, so that the tables show them."""
 
 
+class TextIndex(Protocol):
+    """A full-text index of ready-made tokens, which knows row numbers and nothing of what they stand for."""
+
+    def create(self, tx: Tx) -> None:
+        """Create the index."""
+
+    def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Add the tokens of rows that are not in the index."""
+
+    def clear(self, tx: Tx) -> None:
+        """Remove all rows."""
+
+    def match(
+        self, tx: Tx, phrases: Sequence[Sequence[str]], low: int, high: int, limit: int, order: Order
+    ) -> list[tuple[int, float]]:
+        """The row numbers from `low` to `high` that hold every phrase, best first or highest first, with their rank.
+
+        A smaller rank is a better match; equal ranks come highest row number first.
+        """
+
+    def terms(self, tx: Tx) -> Iterator[Row]:
+        """Every (token, row number, place) of the index, in that order; for comparing it with its source."""
+
+
+class Dialect(Protocol):
+    """What differs between the engines, as the log and the projections need it."""
+
+    def has_table(self, tx: Tx, table: str) -> bool:
+        """Whether the database has this table."""
+
+    def immutability(self, table: str, keys: Sequence[Sequence[str]]) -> list[str]:
+        """DDL that makes a table append-only, with the keys over which nothing may be inserted again."""
+
+    def time(self, time: dt.datetime) -> Any:
+        """A time as it stands in a projection's column."""
+
+    def to_time(self, stored: Any) -> dt.datetime:
+        """The time that stands in a projection's column."""
+
+    def text_index(self, name: str) -> TextIndex:
+        """The text index with this name."""
+
+    def translate(self, error: Exception) -> EventStoreError | None:
+        """The typed error that stands for a driver's, or None for an error that is not the driver's."""
+
+
 class Projection(Protocol):
     """Code that folds events into tables it alone owns; inline, in the transaction of the append.
 
@@ -55,8 +103,8 @@ class Projection(Protocol):
         """Counts the shapes and meanings its tables have had."""
 
     @property
-    def handles(self) -> frozenset[str]:
-        """The event types it folds."""
+    def handles(self) -> Collection[str | type[Event]]:
+        """The event types it folds, by their tags."""
 
     def create(self, tx: Tx) -> None:
         """Create its tables."""

@@ -13,7 +13,7 @@ from eventstore.crossing import RawConnection
 from eventstore.database import Database
 from eventstore.errors import StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
-from eventstore.group import Committed, Decide, Failure, Group, GroupFailed, Heads
+from eventstore.group import Committed, Decide, Failure, Group, GroupFailedError, Heads
 from eventstore.ports import Clock, Projection
 
 MAX_GROUP = 512
@@ -109,7 +109,7 @@ class Writer:
             return [Failure(error)] * len(requests)
         except Exception as error:
             if len(requests) == 1:
-                return [Failure(error.cause if isinstance(error, GroupFailed) else error)]
+                return [Failure(error.cause if isinstance(error, GroupFailedError) else error)]
             middle = len(requests) // 2
             return self._commit(connection, requests[:middle]) + self._commit(connection, requests[middle:])
 

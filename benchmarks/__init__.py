@@ -1,0 +1,1 @@
+"""Figures of speed, each measured beside its floor in the same run."""

@@ -1,0 +1,225 @@
+"""What is stored against what the log promises: the hash chain, whole versions, projections equal to a fresh fold."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import bindparam, select
+
+from eventstore import migrations, rows
+from eventstore.database import Database
+from eventstore.dialect import dialect_of, file_url
+from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, header_of
+from eventstore.errors import SessionNotFoundError
+from eventstore.group import apply
+from eventstore.ports import Tx
+from eventstore.statements import Row, Statement
+from eventstore.tables import events, streams
+from projections import Projection
+from sessions.store import Store
+
+Progress = Callable[[int, int], object]
+PAGE = 2_000
+SHOWN = 5
+"""How many differing rows of a projection are reported one by one."""
+
+_columns = (
+    events.c.position,
+    streams.c.stream_id,
+    events.c.version,
+    events.c.event_id,
+    events.c.type,
+    events.c.schema,
+    events.c.recorded_at,
+    events.c.salt,
+    events.c.payload,
+    events.c.payload_digest,
+    events.c.hash,
+)
+_joined = select(*_columns).join_from(events, streams, events.c.stream_no == streams.c.stream_no)
+_ALL = Statement(
+    _joined.where(events.c.position > bindparam("after")).order_by(events.c.position).limit(bindparam("page")),
+    "after",
+    "page",
+)
+_OF_STREAM = Statement(
+    _joined.where(events.c.stream_no == bindparam("stream_no"), events.c.version > bindparam("after"))
+    .order_by(events.c.version)
+    .limit(bindparam("page")),
+    "stream_no",
+    "after",
+    "page",
+)
+_STREAMS = Statement(select(streams.c.stream_id, streams.c.version, streams.c.hash).order_by(streams.c.stream_no))
+_STRAY = Statement(
+    select(events.c.position, events.c.version)
+    .where(events.c.stream_no.not_in(select(streams.c.stream_no)))
+    .order_by(events.c.position)
+)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A promise that does not hold: its kind, where, and what was found.
+
+    Kinds: `payload` (text and digest differ), `chain` (a hash does not follow from the one before), `version` (a hole
+    or a repeat), `stream` (a stream's head is not its last event), `projection` (a table is not what the log says).
+    """
+
+    kind: str
+    stream_id: str | None
+    version: int | None
+    position: int | None
+    detail: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The outcome of a verification: `events` were looked at, `erased` of them hold no content any more."""
+
+    ok: bool
+    events: int
+    erased: int
+    problems: list[Problem]
+
+
+async def verify(store: Store, session_id: str | None = None, *, progress: Progress | None = None) -> Report:
+    """Check the chain and the versions of all streams, or of one session, and the projections against a fresh fold.
+
+    Writers may go on meanwhile: what is checked is the state at one moment. Of one session those tables are compared
+    that know streams, the text index is not. `progress` is called with a position and the last one. Raises
+    SessionNotFoundError for a session without events.
+    """
+    stream_no = None
+    if session_id is not None:
+        stream_no, version = await store.log.read(partial(rows.find_stream, stream_id=session_id))
+        if version == 0:
+            raise SessionNotFoundError(session_id)
+    chain = _Chain(stream_no, session_id)
+    end = await store.log.high_water()
+    while await store.log.read(chain.check_page):
+        if progress:
+            progress(chain.position, max(end, chain.position))
+    # What was appended meanwhile is looked at in the same state as the heads it must agree with.
+    await store.log.read(chain.finish)
+    problems = chain.problems + await _check_projections(store, stream_no)
+    return Report(ok=not problems, events=chain.events, erased=chain.erased, problems=problems)
+
+
+class _Chain:
+    """Follows the hash chain of every stream at once, each event from the hash that is stored for the one before."""
+
+    def __init__(self, stream_no: int | None, only: str | None) -> None:
+        self.problems: list[Problem] = []
+        self.events = 0
+        self.erased = 0
+        self.position = 0
+        self._stream_no = stream_no
+        self._only = only
+        self._heads: dict[str, tuple[int, bytes]] = {}
+
+    def check_page(self, tx: Tx) -> bool:
+        """Check the next events; False when there are none."""
+        if self._stream_no is None:
+            page = tx.fetch(_ALL, (self.position, PAGE))
+        else:
+            page = tx.fetch(_OF_STREAM, (self._stream_no, self._heads.get(self._only or "", (0, b""))[0], PAGE))
+        for row in page:
+            self._check(row)
+        return bool(page)
+
+    def finish(self, tx: Tx) -> None:
+        """Check what is left, then compare the streams' heads with what was found."""
+        while self.check_page(tx):
+            pass
+        for stream_id, version, last_hash in tx.fetch(_STREAMS):
+            found = self._heads.get(stream_id, (0, NO_HASH))
+            if self._only in (None, stream_id) and found != (version, last_hash):
+                detail = f"said to end at version {version}, but the last event is version {found[0]}"
+                self.problems.append(Problem("stream", stream_id, version, None, detail))
+        if self._only is None:
+            for position, version in tx.fetch(_STRAY):
+                self.problems.append(Problem("stream", None, version, position, "the event belongs to no stream"))
+
+    def _check(self, row: Row) -> None:
+        position, stream_id, version, event_id, kind, schema, recorded_at, salt, payload, digest, stored = row
+        last_version, previous = self._heads.get(stream_id, (0, NO_HASH))
+        if version != last_version + 1:
+            self._report("version", row, f"follows version {last_version}")
+        if payload is None:
+            self.erased += 1
+        elif digest_of(salt or b"", payload.encode()) != digest:
+            self._report("payload", row, "the payload is not the one that was hashed")
+        header = header_of(stream_id, version, event_id, kind, schema, recorded_at)
+        if chain_hash(previous, header, digest) != stored:
+            self._report("chain", row, "the hash does not follow from this event and the one before")
+        self._heads[stream_id] = (version, stored)
+        self.position = position
+        self.events += 1
+
+    def _report(self, kind: str, row: Row, detail: str) -> None:
+        self.problems.append(Problem(kind, row[1], row[2], row[0], detail))
+
+
+async def _check_projections(store: Store, stream_no: int | None) -> list[Problem]:
+    """Fold the log into tables of a scratch database and compare; one state of the store against one of the scratch."""
+    known = [projection for projection in store.log.projections if isinstance(projection, Projection)]
+    problems: list[Problem] = []
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = await Database.open(dialect_of(file_url(Path(folder) / "fold.db"), synchronous="normal"))
+        try:
+            await scratch.write(lambda tx: migrations.migrate(tx, known))
+            position = 0
+            for projection in known:
+                dump = partial(_fingerprint, projection, stream_no)
+                end, stored = await store.log.read(dump)
+                position = await _fold(store, scratch, known, stream_no, position, end)
+                if stored != (await scratch.read(dump))[1]:
+                    listing = partial(_listing, projection, stream_no)
+                    end, found = await store.log.read(listing)
+                    position = await _fold(store, scratch, known, stream_no, position, end)
+                    problems += _differences(projection, found, (await scratch.read(listing))[1])
+        finally:
+            await scratch.close()
+    return problems
+
+
+async def _fold(
+    store: Store, scratch: Database, known: Sequence[Projection], stream_no: int | None, position: int, end: int
+) -> int:
+    while position < end:
+        page, last = await store.log.read(partial(rows.page_of_all, after=position, types=None))
+        wanted = [e for e in page if e.position <= end and stream_no in (None, e.stream_no)]
+        await scratch.write(partial(_apply_all, known, wanted))
+        position = min(last, end)
+    return position
+
+
+def _apply_all(known: Sequence[Projection], page: Sequence[Envelope], tx: Tx) -> None:
+    for projection in known:
+        apply(tx, projection, page)
+
+
+def _fingerprint(projection: Projection, stream_no: int | None, tx: Tx) -> tuple[int, bytes]:
+    digest = hashlib.sha256()
+    for row in projection.dump(tx, stream_no):
+        digest.update(msgspec.json.encode(row))
+    return rows.high_water(tx), digest.digest()
+
+
+def _listing(projection: Projection, stream_no: int | None, tx: Tx) -> tuple[int, list[Row]]:
+    return rows.high_water(tx), list(projection.dump(tx, stream_no))
+
+
+def _differences(projection: Projection, found: list[Row], fresh: list[Row]) -> Iterator[Problem]:
+    """A problem per table: how many rows differ, and where the first ones stand; never what they hold."""
+    lost, extra = set(fresh) - set(found), set(found) - set(fresh)
+    for table in sorted({row[0] for row in lost | extra}):
+        missing = [row[1] for row in lost if row[0] == table]
+        wrong = [row[1] for row in extra if row[0] == table]
+        first = ", ".join(map(str, sorted({*missing, *wrong})[:SHOWN]))
+        detail = f"{projection.name}: {table} lacks {len(missing)} rows and has {len(wrong)} wrong ones, by key: {first}"
+        yield Problem("projection", None, None, None, detail)

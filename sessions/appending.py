@@ -1,0 +1,128 @@
+"""The decision of an append: where a message hangs, and whether it is there already."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from eventstore.envelope import Envelope
+from eventstore.errors import DuplicateMessageError, IntegrityError, ParentNotFoundError
+from eventstore.events import Event, LeafSelected, MessageAppended
+from eventstore.group import Head
+from eventstore.ports import Tx
+from eventstore.rows import find_version
+from eventstore.same import same_json
+from projections.message_tree import find_message, tip_id, version_of
+from sessions.message import Accepted, Message
+
+MANY_PENDING: Final = 64
+"""From so many pending events on, applying them is cheaper than looking through them."""
+
+
+class Auto(enum.Enum):
+    """The parent of a message that names none: the tip at the moment of writing."""
+
+    AUTO = "the tip"
+
+
+AUTO = Auto.AUTO
+Parent = str | None | Auto
+
+
+class AppendResult(msgspec.Struct, frozen=True):
+    """What became of a message: `inserted` is False for one that was there already.
+
+    `version` and `position` are those of the event that first appended it.
+    """
+
+    message: Message
+    inserted: bool
+    version: int
+    position: int
+
+
+class AppendMessages:
+    """Decides the events of messages that are appended as a chain, the first of them under `parent`.
+
+    The result has for each message the event that appended it before, or None for a new one.
+    """
+
+    def __init__(self, messages: Sequence[Accepted], parent: Parent) -> None:
+        self._messages = messages
+        self._parent = parent
+
+    def __call__(self, tx: Tx, head: Head) -> tuple[list[Event], list[Envelope | None]]:
+        """Decide inside the write transaction: nothing can change between the look and the append."""
+        if len(head.pending) >= MANY_PENDING:
+            tx.flush()
+        view = _View(tx, head)
+        events: list[Event] = []
+        found: list[Envelope | None] = []
+        fresh: dict[str, int] = {}
+        parent = self._parent
+        for message in self._messages:
+            first = view.first_append(message.id)
+            if first is None and message.id in fresh:
+                raise DuplicateMessageError(head.stream_id, message.id)
+            if first is not None:
+                view.check_same(message, parent, first)
+            else:
+                events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=view.resolve(parent, fresh)))
+                fresh[message.id] = len(events)
+            found.append(first)
+            parent = message.id
+        return events, found
+
+
+class _View:
+    """What a session holds at the moment of writing: its tables, and the events not yet applied to them."""
+
+    def __init__(self, tx: Tx, head: Head) -> None:
+        self._tx = tx
+        self._head = head
+        self._pending = {e.event.message["id"]: e for e in head.pending if isinstance(e.event, MessageAppended)}
+
+    def first_append(self, message_id: str) -> Envelope | None:
+        """The event that appended a message with this id."""
+        pending = self._pending.get(message_id)
+        if pending is not None or self._head.stored_version == 0:
+            return pending
+        stored = find_message(self._tx, self._head.stream_no, message_id)
+        return None if stored is None else find_version(self._tx, self._head.stream_no, version_of(stored.row_id))
+
+    def resolve(self, parent: Parent, fresh: dict[str, int]) -> str | None:
+        """The id under which a new message hangs; raises ParentNotFoundError."""
+        if isinstance(parent, Auto):
+            return self._tip()
+        if parent is None or parent in fresh or parent in self._pending or self._is_stored(parent):
+            return parent
+        raise ParentNotFoundError(self._head.stream_id, parent)
+
+    def check_same(self, message: Accepted, parent: Parent, first: Envelope) -> None:
+        """Raise DuplicateMessageError unless the message is the one that was appended, or as it is stored now."""
+        event = first.event
+        if not isinstance(event, MessageAppended):
+            raise IntegrityError(f"session {self._head.stream_id!r}: version {first.version} is no readable append")
+        if isinstance(parent, Auto) or parent == event.parent_id:
+            again = msgspec.json.decode(message.json)
+            if same_json(again, event.message) or self._is_stored_as(message.id, again):
+                return
+        raise DuplicateMessageError(self._head.stream_id, message.id)
+
+    def _tip(self) -> str | None:
+        for envelope in reversed(self._head.pending):
+            if isinstance(envelope.event, MessageAppended):
+                return str(envelope.event.message["id"])
+            if isinstance(envelope.event, LeafSelected):
+                return envelope.event.message_id
+        return tip_id(self._tx, self._head.stream_no) if self._head.stored_version else None
+
+    def _is_stored(self, message_id: str) -> bool:
+        return self._head.stored_version > 0 and find_message(self._tx, self._head.stream_no, message_id) is not None
+
+    def _is_stored_as(self, message_id: str, content: object) -> bool:
+        stored = find_message(self._tx, self._head.stream_no, message_id)
+        return stored is not None and same_json(content, msgspec.json.decode(stored.content))

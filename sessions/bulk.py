@@ -1,0 +1,69 @@
+"""Writing a whole conversation of another source as a session, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from eventstore.errors import ParentNotFoundError
+from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
+from eventstore.group import Head
+from eventstore.ports import Tx
+from projections.message import message_text
+from projections.message_tree import find_message
+from sessions.message import accept, checked_title
+from sessions.store import Store
+from sessions.stored import checked_session_id
+
+if TYPE_CHECKING:
+    from sessions.importers.conversation import Conversation
+
+NAME_CHARACTERS = 80
+
+
+async def write_conversation(store: Store, conversation: Conversation) -> int:
+    """Store what is not there yet of a conversation, in one transaction; returns the number of new messages.
+
+    The session is named by the title, or else by the beginning of what a user first said. When messages are added, the source's current leaf becomes the tip; a
+    conversation without new ones changes nothing, whatever a person has selected since.
+    """
+    session_id = checked_session_id(conversation.session_id, store)
+    name = checked_title(conversation.title or _first_words(conversation), "title", store.limits)
+    messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
+
+    def decide(tx: Tx, head: Head) -> tuple[list[Event], int]:
+        tx.flush()
+        events: list[Event] = []
+        added: set[str] = set()
+
+        def is_stored(message_id: str) -> bool:
+            return head.version > 0 and find_message(tx, head.stream_no, message_id) is not None
+
+        if head.version == 0:
+            parent_id = conversation.parent_session_id
+            model, source = conversation.model, conversation.format
+            events.append(SessionCreated(name=name, parent_session_id=parent_id, model=model, source=source))
+        tip = None
+        for message, parent_id in messages:
+            if message.id in added or is_stored(message.id):
+                continue
+            if parent_id is not None and parent_id not in added and not is_stored(parent_id):
+                raise ParentNotFoundError(session_id, parent_id)
+            events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=parent_id))
+            added.add(message.id)
+            tip = message.id
+        if added and conversation.leaf_id not in (None, tip):
+            events.append(LeafSelected(message_id=str(conversation.leaf_id)))
+        return events, len(added)
+
+    committed = await store.log.transact(session_id, decide)
+    return int(committed.result)
+
+
+def _first_words(conversation: Conversation) -> str:
+    for one in conversation.messages:
+        text = " ".join(message_text(one.message).split())
+        if one.message["role"] == "user" and text:
+            return text if len(text) <= NAME_CHARACTERS else text[:NAME_CHARACTERS].rstrip() + "…"
+    return conversation.source_id

@@ -1,0 +1,167 @@
+"""A message as it is handed out, and the door that messages come in by."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError, ReservedIdError
+from eventstore.ids import new_id
+from eventstore.limits import Limits, check_id, clean_text, encode_json
+from projections.message import message_text, own_time
+
+COMPACTION_PREFIX = "compaction_"
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Message:
+    """A message: id, role, parts, and every other key it was given, kept verbatim.
+
+    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one.
+    """
+
+    __slots__ = ("_created_at", "_data", "_json")
+
+    def __init__(
+        self,
+        *,
+        role: str,
+        parts: list[dict[str, Any]],
+        id: str | None = None,  # noqa: A002 - the name on the wire
+        created_at: dt.datetime | None = None,
+        metadata: dict[str, Any] | None = None,
+        **other: Any,  # noqa: ANN401 - any JSON value
+    ) -> None:
+        data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
+        if created_at is not None:
+            if created_at.tzinfo is None:
+                raise InvalidArgumentError("created_at", "must be an aware time, not a naive one")
+            data["createdAt"] = created_at.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+        if metadata is not None:
+            data["metadata"] = metadata
+        self._data: dict[str, Any] | None = {**data, **other}
+        self._json: bytes | str | None = None
+        self._created_at: dt.datetime | str | None = created_at
+
+    @classmethod
+    def stored(cls, json: bytes | str, created_at: dt.datetime | str) -> Message:
+        """A message from its stored JSON, which is decoded when it is first looked at."""
+        message = cls.__new__(cls)
+        message._data = None
+        message._json = json
+        message._created_at = created_at
+        return message
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All keys and values, as on the wire; not to be changed."""
+        if self._data is None:
+            self._data = _decode(self._json or b"{}")
+        return self._data
+
+    @property
+    def id(self) -> str:
+        """The id, unique in its session."""
+        return str(self.data["id"])
+
+    @property
+    def role(self) -> str:
+        """The role: mostly user, assistant, system or tool."""
+        return str(self.data["role"])
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts, each with a `type`."""
+        parts: list[dict[str, Any]] = self.data["parts"]
+        return parts
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """The metadata that it was given."""
+        return self.data.get("metadata")
+
+    @property
+    def created_at(self) -> dt.datetime | None:
+        """The message's own time, else when it was recorded, in UTC; None while it is neither."""
+        if isinstance(self._created_at, str):
+            self._created_at = dt.datetime.fromisoformat(self._created_at)
+        return own_time(self.data) or self._created_at
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines."""
+        return message_text(self.data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of the message as it goes over the wire, keys and values as given and in their order."""
+        return _decode(self._json if self._json is not None else msgspec.json.encode(self._data))
+
+    def __eq__(self, other: object) -> bool:
+        return self.data == other.data if isinstance(other, Message) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"Message(id={self.id!r}, role={self.role!r}, parts={len(self.parts)})"
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A message that passed the door: its id and the JSON that is stored."""
+
+    id: str
+    json: bytes
+
+
+def accept(message: Message | Mapping[str, Any], limits: Limits) -> Accepted:
+    """Check a message before anything is written; one without an id gets a new one.
+
+    Raises InvalidMessageError or LimitExceededError with the path of what is wrong, and ReservedIdError.
+    """
+    data = message.data if isinstance(message, Message) else message
+    if not isinstance(data, Mapping):
+        raise InvalidMessageError("", f"must be a dict or a Message, not {type(message).__name__}")
+    if "id" not in data:
+        data = {"id": new_id(), **data}
+    message_id = _name(data["id"], "id", limits)
+    if message_id.startswith(COMPACTION_PREFIX):
+        raise ReservedIdError(message_id)
+    _name(data.get("role"), "role", limits)
+    _check_parts(data.get("parts"), limits)
+    return Accepted(message_id, encode_json(data if type(data) is dict else dict(data), limits))
+
+
+def checked_title(value: object, name: str, limits: Limits) -> str:
+    """A name that people see, as it is stored; raises InvalidArgumentError or LimitExceededError."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(name, f"must be a string, not {type(value).__name__}")
+    title = clean_text(str(value))
+    if len(title.encode()) > limits.title_bytes:
+        raise LimitExceededError("title_bytes", limits.title_bytes, name)
+    return title
+
+
+def _name(value: object, path: str, limits: Limits) -> str:
+    try:
+        name = check_id(value, path, limits)
+    except InvalidArgumentError as error:
+        raise InvalidMessageError(path, error.reason) from None
+    if not name:
+        raise InvalidMessageError(path, "must not be empty")
+    return name
+
+
+def _check_parts(parts: object, limits: Limits) -> None:
+    if not isinstance(parts, (list, tuple)):
+        raise InvalidMessageError("parts", f"must be a list, not {type(parts).__name__}")
+    if len(parts) > limits.parts:
+        raise LimitExceededError("parts", limits.parts, "parts")
+    for index, part in enumerate(parts):
+        if not isinstance(part, dict):
+            raise InvalidMessageError(f"parts[{index}]", f"must be an object, not {type(part).__name__}")
+        if not isinstance(part.get("type"), str):
+            raise InvalidMessageError(f"parts[{index}].type", "must be a string")

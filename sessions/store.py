@@ -1,0 +1,116 @@
+"""The composition root: a store is the log with the session projections, opened whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from eventstore.dialect import Synchronous, dialect_of
+from eventstore.limits import Limits
+from eventstore.log import EventLog, open_log
+from eventstore.ports import Clock, Projection, Publisher
+from eventstore.publisher import InProcessPublisher
+from projections import Directory, MessageTree, SearchIndex
+from projections.tokens import estimate_string_tokens
+
+
+class Store:
+    """An open store: `log` is the EventLog, `publisher` the publisher, `engine` the SQLAlchemy engine."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+
+    @property
+    def publisher(self) -> Publisher:
+        """Carries hints and live status."""
+        return self.log.publisher
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The SQLAlchemy engine that owns every connection."""
+        return self.log.database.engine
+
+    @property
+    def limits(self) -> Limits:
+        """How large things may be."""
+        return self.log.limits
+
+    async def close(self) -> None:
+        """Commit what is waiting, end every iterator, close every connection; a second call does nothing."""
+        await self.log.close()
+        if isinstance(self.publisher, InProcessPublisher):
+            self.publisher.close()
+
+    async def __aenter__(self) -> Store:
+        """The store itself, which is closed at the end of the block."""
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        """Close the store."""
+        await self.close()
+
+
+class Opening:
+    """A store that opens when it is awaited, or entered with `async with`, which closes it again."""
+
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        self._open = opened
+        self._store: Store | None = None
+
+    def __await__(self) -> Generator[Any, None, Store]:
+        """Open the store."""
+        store: Generator[Any, None, Store] = self._open().__await__()
+        return store
+
+    async def __aenter__(self) -> Store:
+        """Open the store."""
+        self._store = await self
+        return self._store
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the store."""
+        if self._store is not None:
+            await self._store.close()
+
+
+def open_store(
+    url: str,
+    *,
+    publisher: Publisher | None = None,
+    create_tables: bool = True,
+    synchronous: Synchronous = "full",
+    projections: Sequence[Projection] = (),
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+    estimate_tokens: Callable[[str], int] | None = None,
+) -> Opening:
+    """Open a store: `await open_store(url)`, or `async with open_store(url) as store`.
+
+    `url` is `sqlite:///file.db`, or `sqlite://` for a private one in memory. Tables are made when they are missing;
+    with `create_tables=False` no DDL is issued. `synchronous="normal"` trades the last commits before a power cut for
+    speed. `projections` are inline ones beside the store's own. `clock` gives an aware UTC time, asked for every
+    recorded time; `estimate_tokens` is a plain `str -> int` for stored estimates.
+
+    Opening raises SchemaVersionError for tables of another version and StoreUnavailableError when the database cannot
+    be opened.
+    """
+    dialect = dialect_of(url, synchronous=synchronous)
+
+    async def opened() -> Store:
+        own = (MessageTree(estimate_tokens or estimate_string_tokens), SearchIndex(), Directory())
+        log = await open_log(
+            dialect,
+            (*own, *projections),
+            publisher=publisher or InProcessPublisher(),
+            clock=clock,
+            limits=limits or Limits(),
+            create_tables=create_tables,
+        )
+        return Store(log)
+
+    return Opening(opened)

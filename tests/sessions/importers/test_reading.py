@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from eventstore.errors import InvalidArgumentError
+from sessions.importers.conversation import Conversation, Problem
+from sessions.importers.formats import choose_formats, conversations
+
+
+def export(*names: str) -> bytes:
+    """Return an export with a conversation of each name."""
+    return json.dumps(
+        [{"id": name, "mapping": {"n": {"message": {"author": {"role": "user"}}}}} for name in names]
+    ).encode()
+
+
+def found(path: Path) -> tuple[list[tuple[str, str]], list[Problem]]:
+    """Return file and id of every conversation at a path, and the problems."""
+    items = list(conversations(path, choose_formats("auto")))
+    read = [(item.file, item.source_id) for item in items if isinstance(item, Conversation)]
+    return read, [item for item in items if isinstance(item, Problem)]
+
+
+OTHERS = {
+    "chat.html": b"<html>[{}]</html>",
+    "config.toml": b"[section]\na = 1\n",
+    "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(40),
+    "user.json": b'{"id": "user-1", "email": ""}',
+    "message_feedback.json": b"[]",
+    "empty": b"",
+}
+
+
+def test_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    """Every export in a folder and the folders in it is read, by what it holds, and other files are passed over."""
+    for name, data in OTHERS.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "conversations-001.json").write_bytes(export("c", "d"))
+    (tmp_path / "conversations-000.json").write_bytes(export("a", "b"))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "notes.txt").write_bytes(b"\xef\xbb\xbf" + export("e"))
+    assert found(tmp_path) == (
+        [
+            ("conversations-000.json", "a"),
+            ("conversations-000.json", "b"),
+            ("conversations-001.json", "c"),
+            ("conversations-001.json", "d"),
+            ("old/notes.txt", "e"),
+        ],
+        [],
+    )
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["itself", "in a folder"])
+def test_zip_is_read(tmp_path: Path, *, inside: bool) -> None:
+    """The exports in a zip are read, whatever its name, and the other files in it are passed over."""
+    path = tmp_path / "download"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in OTHERS.items():
+            archive.writestr(name, data)
+        archive.writestr("out/", b"")
+        archive.writestr("out/conversations-001.json", export("b"))
+        archive.writestr("out/conversations-000.json", export("a"))
+    assert found(tmp_path if inside else path) == (
+        [("download/out/conversations-000.json", "a"), ("download/out/conversations-001.json", "b")],
+        [],
+    )
+
+
+def test_name_of_a_file_does_not_matter(tmp_path: Path) -> None:
+    """A file is read by what it holds, whatever it is called."""
+    path = tmp_path / "picture.png"
+    path.write_bytes(export("a"))
+    assert found(path) == ([("picture.png", "a")], [])
+
+
+def test_single_object_is_read(tmp_path: Path) -> None:
+    """One conversation without an array around it is read."""
+    path = tmp_path / "conversation.json"
+    path.write_bytes(export("a")[1:-1])
+    assert found(path) == ([("conversation.json", "a")], [])
+
+
+def test_lines_are_read(tmp_path: Path) -> None:
+    """One conversation a line is read, and a line that is torn is reported by its number."""
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(export("a")[1:-1] + b"\r\n\r\n" + export("b")[1:-1] + b"\n" + export("c")[1:60])
+    read, (problem,) = found(path)
+    assert read == [("c.jsonl", "a"), ("c.jsonl", "b")]
+    assert (problem.line, problem.skipped) == (4, False)
+
+
+def test_torn_file_in_a_folder_is_reported(tmp_path: Path) -> None:
+    """A torn export is reported by its name, and what stands before the tear and in other files is read."""
+    (tmp_path / "a.json").write_bytes(export("a", "b")[:-20])
+    (tmp_path / "b.json").write_bytes(export("c")[:30])
+    (tmp_path / "c.json").write_bytes(export("d"))
+    read, problems = found(tmp_path)
+    assert read == [("a.json", "a"), ("c.json", "d")]
+    assert [problem.file for problem in problems] == ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize("data", list(OTHERS.values()), ids=list(OTHERS))
+def test_nothing_to_import_is_reported(tmp_path: Path, data: bytes) -> None:
+    """A file or folder without a conversation is one problem, not silence."""
+    path = tmp_path / "f"
+    path.write_bytes(data)
+    for given in (path, tmp_path):
+        read, problems = found(given)
+        assert (read, len(problems)) == ([], 1)
+
+
+def test_broken_member_of_a_zip_is_reported(tmp_path: Path) -> None:
+    """A member that cannot be unpacked is a problem, and the others are read."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.json", export("a"))
+        archive.writestr("b.json", export("b"))
+    path.write_bytes(path.read_bytes().replace(export("a"), export("x")))
+    read, (problem,) = found(path)
+    assert read == [("a.zip/b.json", "b")]
+    assert problem.file == "a.zip/a.json"
+
+
+def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
+    """A pipe or a dangling link in a folder neither blocks nor breaks the import."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "a.json").write_bytes(export("a"))
+    assert found(tmp_path) == ([("a.json", "a")], [])
+
+
+def test_missing_path_raises(tmp_path: Path) -> None:
+    """A path at which there is nothing raises the system's own error."""
+    with pytest.raises(FileNotFoundError):
+        found(tmp_path / "gone")
+
+
+def test_unknown_format_is_refused() -> None:
+    """A format that nobody knows is refused, and the error names those that are known."""
+    with pytest.raises(InvalidArgumentError, match="auto or one of chatgpt"):
+        choose_formats("telegram")
