@@ -46,8 +46,10 @@ class Statement:
         order: Sequence[str] = getattr(compiled, "positiontup", None) or ()
         if tuple(order) == self._names:
             return str(compiled), None
-        indices = [self._names.index(name) for name in order]
-        if len(indices) == 1:
-            only = indices[0]
-            return str(compiled), lambda row: (row[only],)
-        return str(compiled), itemgetter(*indices)
+        # Constants of the clause (a LIMIT's offset, say) are parameters too: they go behind the caller's.
+        constants = tuple(compiled.params[name] for name in order if name not in self._names)
+        places = iter(range(len(self._names), len(self._names) + len(constants)))
+        indices = [self._names.index(name) if name in self._names else next(places) for name in order]
+        if not constants and len(indices) > 1:
+            return str(compiled), itemgetter(*indices)
+        return str(compiled), lambda row: tuple([(row + constants)[index] for index in indices])

@@ -1,9 +1,9 @@
-"""What a text, a query and a hit mean to search: the one analysis both engines are filled and asked with.
+"""What a text, a query and a hit are to search: the one analysis that the indexes of both engines are made with.
 
 A word is a run of letters, numbers, marks and private-use characters; everything else parts words. Words are
 folded (compatibility forms, case, accents) and stemmed with Snowball's English; every Chinese, Japanese or Korean
 character is a token of its own, also when it is glued to other words. The characters are those of Unicode 14,
-whatever the Python that runs this knows; with the stemmer's pinned version that makes the tokens the same
+whatever the Python that runs this knows; with the pinned version of the stemmer that makes the tokens the same
 everywhere. They stand in stored indexes: whatever changes them raises `REVISION`, and that is a rebuild.
 """
 
@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import Stemmer
@@ -29,8 +30,15 @@ TOKEN_CHARACTERS: Final = 128
 _REMEMBERED = 32_768
 _LONGEST_RUN_REMEMBERED = 16
 
-# What is left out of words: accents of Latin, Greek and Cyrillic, points of Hebrew, marks of Arabic, and the
-# characters inside a word that nobody sees (soft hyphen, joiner and non-joiner, variation selectors).
+# A long text is searched for a snippet page by page; a find may reach from one page into the next.
+_PAGE = 65_536
+_PAGE_OVERLAP = 4_096
+_LAST_PAGE = 64 * _PAGE
+# A cut is moved by up to so many characters so that it parts no words.
+_CUT_MOVES = 24
+
+# What is left out of words: accents of Latin, Greek and Cyrillic, points of Hebrew, marks of Arabic, and what nobody
+# sees inside a word (soft hyphen, joiner and non-joiner, variation selectors).
 _LEFT_OUT = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -43,17 +51,24 @@ _SINGLE_JAMO = re.compile("[\u3131-\u318e\uffa0-\uffdc]")
 
 _NON_ASCII = re.compile("[^\x00-\x7f]+(?: [^\x00-\x7f]+)*")
 _PERHAPS_CJK = re.compile("[\u1100-\U0010ffff]")
-_FOLDED_WORD = re.compile(f"[{CJK.regex}]|[^ {CJK.regex}]+")
+_WORD = re.compile("[^ ]+")
+_WORD_OR_CJK = re.compile(f"[{CJK.regex}]|[^ {CJK.regex}]+")
 
-# A character with what belongs to it: marks, the vowels and finals of a Korean syllable, half-width sound marks.
+# What belongs to the character before it: marks, vowels and finals of a Korean syllable, half-width sound marks, and
+# what nobody sees. Folding may join a character with these, and with nothing else.
 _ATTACHED = f"{MARKS.regex}\u3099\u309a\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u00ad\u200c\u200d"
-_CLUSTER = re.compile(f"(?s:.)[{_ATTACHED}]*")
-_CHUNK = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
+_ANY_ATTACHED = re.compile(f"[{_ATTACHED}]")
+_ASCII_OR_CLUSTER = re.compile(f"[\x00-\x7f]+(?=[\x00-\x7f]|\\Z)|(?s:.)[{_ATTACHED}]*")
+
+_SPACE = re.compile(r"\s+")
+_NO_CUT_BEFORE = re.compile(f"[{_ATTACHED}\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+_FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
+
 # People mean a quote by these too: telephones type the curly ones, Germans the low one, Asian keyboards the wide one.
-_QUOTE = re.compile("[\"\u201c\u201d\u201e\uff02]")
+_QUOTE = re.compile('["\u201c\u201d\u201e\uff02]')
 
 # ASCII is folded as bytes, which leaves the bytes of all other characters as they are.
-_ASCII = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 0x20 for code in range(0x80)) + bytes(range(0x80, 0x100))
+_ASCII = bytes(code if code > 0x7F else ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(0x100))
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -63,6 +78,14 @@ class Query(msgspec.Struct, frozen=True):
     """
 
     phrases: tuple[tuple[str, ...], ...]
+
+
+class _Find(NamedTuple):
+    """A phrase found in a text, from `start` to before `end`."""
+
+    start: int
+    end: int
+    phrase: tuple[str, ...]
 
 
 class _Folds(dict[int, str]):
@@ -77,7 +100,7 @@ class _Folds(dict[int, str]):
         else:
             folded = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", character)).casefold()
             folded = "".join(c if c in LETTERS or c in MARKS or c in CJK else " " for c in folded)
-            folded = unicodedata.normalize("NFC", folded)
+            folded = " " if folded.isspace() else unicodedata.normalize("NFC", folded)
         self[code] = folded
         return folded
 
@@ -122,8 +145,25 @@ _STEMS = _Remembered(_stem, longest=TOKEN_CHARACTERS)
 def analyse(text: str) -> list[str]:
     """Give the tokens of a text, in their order, as an index stores them; any text will do."""
     folded = _fold(text)
-    words = _FOLDED_WORD.findall(folded) if _PERHAPS_CJK.search(folded) else folded.split()
+    words = _WORD_OR_CJK.findall(folded) if _holds_cjk(folded) else folded.split()
     return list(map(_STEMS.__getitem__, words))
+
+
+def locate(text: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """Give the tokens of a text as `analyse` does, and beside them the start and end of where each stands in it.
+
+    A place holds whole characters with their marks; tokens that come from one character have the same place.
+    """
+    folded = _fold(text)
+    places: list[tuple[int, int]] = []
+    if len(folded) != len(text) or _ANY_ATTACHED.search(text):
+        folded, places = _fold_by_clusters(text)
+    tokens: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for word in (_WORD_OR_CJK if _holds_cjk(folded) else _WORD).finditer(folded):
+        tokens.append(_STEMS[word[0]])
+        spans.append((places[word.start()][0], places[word.end() - 1][1]) if places else word.span())
+    return tokens, spans
 
 
 def parse_query(text: str) -> Query:
@@ -143,18 +183,29 @@ def parse_query(text: str) -> Query:
     return Query(tuple(dict.fromkeys(filter(None, phrases))))
 
 
-def locate(text: str) -> list[tuple[str, int, int]]:
-    """Give the tokens of a text as `analyse` does, each with the start and the end of where it stands in the text.
+def snippet(text: str, query: Query, *, width: int = 160, highlight: tuple[str, str] = ("", "")) -> str:
+    """Cut at most `width` characters out of a text, around the place where most of what was asked for stands.
 
-    Characters are never cut apart: tokens that come from one character of the text all have its place.
+    The characters are the text's own, with "…" where something was left out and what was found between the two
+    strings of `highlight`; neither counts into `width`. No character is cut apart from its marks. A text of many
+    pages is read until something is found, and no further than 4 Mi characters; without a find it is its beginning.
     """
-    words: list[tuple[str, int, int]] = []
-    for chunk in _CHUNK.finditer(text):
-        if chunk[0].isascii():
-            words.append((chunk[0].lower(), chunk.start(), min(chunk.end(), chunk.start() + TOKEN_CHARACTERS)))
-        else:
-            words += _locate_folded(text, *chunk.span())
-    return [(_STEMS[word], start, end) for word, start, end in words]
+    if len(text) <= width and not any(highlight):
+        return text
+    finds = _first_finds(text, query.phrases)
+    start, end = _window(text, finds, width)
+    shown = ["…"] if start > 0 else []
+    done = start
+    for find in finds:
+        opened = max(find.start, done)
+        closed = min(find.end, end)
+        if opened < closed:
+            shown += (text[done:opened], highlight[0], text[opened:closed], highlight[1])
+            done = closed
+    shown.append(text[done:end])
+    if end < len(text):
+        shown.append("…")
+    return "".join(shown)
 
 
 def _fold(text: str) -> str:
@@ -166,11 +217,31 @@ def _fold(text: str) -> str:
     return _NON_ASCII.sub(lambda run: _RUNS[run[0]], folded)
 
 
+def _fold_by_clusters(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Fold a text as `_fold` does, and give for each folded character the place of what it comes from."""
+    pieces: list[str] = []
+    places: list[tuple[int, int]] = []
+    for cluster in _ASCII_OR_CLUSTER.finditer(text):
+        start, end = cluster.span()
+        if cluster[0].isascii():
+            pieces.append(_fold(cluster[0]))
+            places += zip(range(start, end), range(start + 1, end + 1), strict=True)
+        else:
+            pieces.append(_RUNS[cluster[0]])
+            places += [(start, end)] * len(pieces[-1])
+    return "".join(pieces), places
+
+
+def _holds_cjk(folded: str) -> bool:
+    """Tell whether there may be CJK characters in a folded text."""
+    return not folded.isascii() and _PERHAPS_CJK.search(folded) is not None
+
+
 def _unquoted(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the phrases of ordinary text: its words, and its runs of touching CJK characters."""
     run: list[str] = []
     run_end = 0
-    for token, start, end in locate(text):
+    for token, (start, end) in zip(*locate(text), strict=True):
         cjk = len(token) == 1 and token in CJK
         if run and not (cjk and start <= run_end):
             yield tuple(run)
@@ -183,14 +254,74 @@ def _unquoted(text: str) -> Iterator[tuple[str, ...]]:
     yield tuple(run)
 
 
-def _locate_folded(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the folded words of a part of a text, which folding may make longer or shorter, with their places."""
-    pieces: list[str] = []
-    places: list[tuple[int, int]] = []
-    for cluster in _CLUSTER.finditer(text, start, end):
-        piece = _RUNS[cluster[0]]
-        pieces.append(piece)
-        places += [cluster.span()] * len(piece)
-    for word in _FOLDED_WORD.finditer("".join(pieces)):
-        last = min(word.end(), word.start() + TOKEN_CHARACTERS) - 1
-        yield word[0], places[word.start()][0], places[last][1]
+def _first_finds(text: str, phrases: Sequence[tuple[str, ...]]) -> list[_Find]:
+    """Give what is found of the phrases on the first page that has anything, in order of its start."""
+    by_token: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in phrases:
+        by_token.setdefault(phrase[0], []).append(phrase)
+    for page in range(0, min(len(text), _LAST_PAGE), _PAGE):
+        page_end = page + _PAGE + _PAGE_OVERLAP
+        tokens, spans = locate(text[page:page_end])
+        # What touches the edge of a page may be half a word there, and is whole on the page before or after.
+        low = page if page > 0 else -1
+        high = page_end if page_end < len(text) else len(text) + 1
+        finds = [
+            find
+            for index, token in enumerate(tokens)
+            for phrase in by_token.get(token, ())
+            if tuple(tokens[index : index + len(phrase)]) == phrase
+            and low < (find := _Find(page + spans[index][0], page + spans[index + len(phrase) - 1][1], phrase)).start
+            and find.end < high
+        ]
+        if finds:
+            return finds
+    return []
+
+
+def _window(text: str, finds: Sequence[_Find], width: int) -> tuple[int, int]:
+    """Give start and end of the part to show: the densest finds, and as much around them as there is room for."""
+    if len(text) <= width:
+        return 0, len(text)
+    first, last = _densest(finds, width)
+    start = max(0, min(first - (width - (last - first)) // 2, len(text) - width))
+    end = start + width
+    if start > 0 and (space := _SPACE.search(text, start - 1, min(start + _CUT_MOVES, first))):
+        start = space.end()
+    if end < len(text):
+        spaces = [space.start() for space in _SPACE.finditer(text, max(end - _CUT_MOVES, last), end + 1)]
+        end = spaces[-1] if spaces else end
+    while 0 < start < end and _inseparable(text, start):
+        start += 1
+    while start < end < len(text) and _inseparable(text, end):
+        end -= 1
+    return start, end
+
+
+def _densest(finds: Sequence[_Find], width: int) -> tuple[int, int]:
+    """Give start and end of the first finds within `width` characters that are of most different phrases."""
+    place = (finds[0].start, finds[0].start + width) if finds else (0, 0)
+    most = stop = 0
+    inside: Counter[tuple[str, ...]] = Counter()
+    for index, find in enumerate(finds):
+        stop = max(stop, index)
+        while stop < len(finds) and finds[stop].end <= find.start + width:
+            inside[finds[stop].phrase] += 1
+            stop += 1
+        if len(inside) > most:
+            most = len(inside)
+            place = find.start, max(other.end for other in finds[index:stop])
+        if stop > index:
+            inside[find.phrase] -= 1
+            if not inside[find.phrase]:
+                del inside[find.phrase]
+    return place
+
+
+def _inseparable(text: str, index: int) -> bool:
+    """Tell whether a cut before `index` would part what is seen as one character."""
+    if _NO_CUT_BEFORE.match(text, index) or text[index - 1] == "\u200d" or text[index - 1 : index + 1] == "\r\n":
+        return True
+    flag_letters = 0
+    while flag_letters < index and _FLAG_LETTER.match(text, index - flag_letters):
+        flag_letters += 1
+    return flag_letters % 2 == 0 and flag_letters > 0

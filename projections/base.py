@@ -60,4 +60,4 @@ class Projection:
                     continue
                 query = query.where(table.c.stream_no == literal(stream_no, literal_execute=True))
             for row in tx.iterate(Statement(query.order_by(*table.primary_key.columns))):
-                yield (table.name, *row)
+                yield (str(table.name), *row)

@@ -11,7 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint, bindparam, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 
 from eventstore.dialect import BigKey
 from eventstore.envelope import Envelope

@@ -12,7 +12,8 @@ from eventstore.envelope import Envelope
 from eventstore.events import MessageAppended
 from eventstore.ports import Order, Tx
 from eventstore.statements import Row, Statement
-from projections.analysis import REVISION, analyse, parse_query, snippet
+from projections.analysis import REVISION, analyse, parse_query
+from projections.tmp_snippet import snippet
 from projections.base import Projection
 from projections.message import message_text
 from projections.message_tree import messages, row_of, rows_of

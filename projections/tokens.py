@@ -42,7 +42,7 @@ class HasParts(Protocol):
 
 
 def estimate_string_tokens(text: str) -> int:
-    """Estimate the tokens of a text: its UTF-16 code units / 4 or its words × 1.3, whichever is more, rounded up.
+    """Estimate the tokens of a text: its UTF-16 code units / 4 or 1.3 times its words, whichever is more, rounded up.
 
     Each CJK character counts as one token and parts the words beside it; the formula is for the rest of the text.
     An empty text has none.
@@ -92,24 +92,24 @@ def _measured(part: Mapping[str, Any]) -> tuple[Any, ...]:
     return (part["text"] if "text" in part else part.get("result"),)
 
 
-def _first(part: Mapping[str, Any], name: str, otherwise: str) -> Any:  # noqa: ANN401 - any JSON value
+def _first(part: Mapping[str, Any], name: str, otherwise: str) -> Any:
     value = part.get(name)
     return part.get(otherwise) if value is None else value
 
 
-def _estimate_value(value: Any, estimate: Callable[[str], int]) -> int:  # noqa: ANN401 - any JSON value
+def _estimate_value(value: Any, estimate: Callable[[str], int]) -> int:
     if value is None:
         return 0
     return estimate(value if isinstance(value, str) else _javascript_json(value))
 
 
-def _javascript_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _javascript_json(value: Any) -> str:
     """Write a value as compact JSON; only numbers with a fraction or an exponent look otherwise in JavaScript."""
     text = _compact_json(value)
     return _write(value) if _PERHAPS_FLOAT.search(text) else text
 
 
-def _write(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _write(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{','.join(f'{_compact_json(key)}:{_write(item)}' for key, item in value.items())}}}"
     if isinstance(value, list | tuple):
