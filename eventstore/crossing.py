@@ -6,6 +6,7 @@ contract test says when this call has changed.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -23,7 +24,15 @@ DriverConnection = aiosqlite.Connection
 
 async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:
     """Run the function on the connection's thread, after what was handed in before, and return its result."""
-    result: T = await connection._execute(lambda: function(connection._conn))  # type: ignore[no-untyped-call]
+
+    def crossing() -> T:
+        try:
+            return function(connection._conn)
+        except (StopIteration, asyncio.CancelledError) as error:
+            # A future cannot hold the one, and the other would look like a cancellation of whoever waits.
+            raise RuntimeError(f"{type(error).__name__} on the connection's thread: {error}") from error
+
+    result: T = await connection._execute(crossing)  # type: ignore[no-untyped-call]
     return result
 
 

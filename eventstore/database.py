@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from eventstore.crossing import DriverConnection, RawConnection, RawTx, run_on_thread
-from eventstore.dialect import Dialect
+from eventstore.dialect import READERS, Dialect
 from eventstore.errors import StoreClosedError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ class Database:
         self.closed = False
         self._writer = writer
         self._watcher: Any = None
+        self._readers = asyncio.Semaphore(READERS)
+        self._idle: list[Any] = []
 
     @classmethod
     async def open(cls, dialect: Dialect) -> Database:
@@ -50,11 +53,13 @@ class Database:
         """Run a plain function on one consistent state of the database; it must not write."""
         if self.dialect.in_memory:
             return await self._snapshot(self._writer.driver_connection, query)
-        connection = await self._checkout()
-        try:
-            return await self._snapshot(connection.driver_connection, query)
-        finally:
-            connection.close()
+        async with self._readers:
+            # Kept out of the pool between reads: taking one from it costs more than most reads do.
+            connection = self._idle.pop() if self._idle else await self._checkout()
+            try:
+                return await self._snapshot(connection.driver_connection, query)
+            finally:
+                self._idle.append(connection)
 
     async def write(self, work: Callable[[RawTx], T]) -> T:
         """Run a plain function in one writing transaction: committed when it returns, rolled back when it raises."""
@@ -94,9 +99,9 @@ class Database:
         """Close every connection; a second call does nothing."""
         if not self.closed:
             self.closed = True
-            self._writer.close()
-            if self._watcher is not None:
-                self._watcher.close()
+            for connection in (self._writer, self._watcher, *self._idle):
+                if connection is not None:
+                    connection.close()
             await self.engine.dispose()
 
     async def _checkout(self) -> Any:

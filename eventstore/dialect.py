@@ -33,6 +33,9 @@ Synchronous = Literal["full", "normal"]
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit primary key; SQLite makes only INTEGER PRIMARY KEY the row's own number."""
 
+REFUSALS = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE)
+"""What a statement or the tables are to blame for, and not the state that the database is in."""
+
 BUSY_SECONDS = 60
 READERS = 4
 
@@ -59,9 +62,9 @@ class SQLiteDialect:
         """The engine: every connection it opens gets the same settings."""
         pool: dict[str, Any] = {"poolclass": StaticPool}
         if not self.in_memory:
-            # Two beside the readers: the writer, and the one that watches for other processes' writes. No overflow,
-            # since closing a connection on its return needs SQLAlchemy's greenlet.
-            pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": READERS + 2, "max_overflow": 0, "pool_timeout": None}
+            # Beside the readers: the writer, the one that watches for other processes' writes, and two for who uses
+            # the engine directly. No overflow, since closing a connection on its return needs SQLAlchemy's greenlet.
+            pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": READERS + 4, "max_overflow": 0, "pool_timeout": None}
         engine = create_async_engine(
             self.url,
             connect_args={"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": 512},
@@ -86,6 +89,8 @@ class SQLiteDialect:
             "foreign_keys": "ON",
             "synchronous": self._synchronous.upper(),
             "temp_store": "MEMORY",
+            # Deleted content is overwritten where that costs no further write, whatever the library's default is.
+            "secure_delete": "FAST",
             **READER_SETTINGS,
         }
         return settings if self.in_memory else {**settings, "journal_mode": "WAL"}
@@ -144,6 +149,10 @@ class SQLiteDialect:
         if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
             return StoreClosedError()
         if isinstance(error, sqlite3.Error):
+            # Without a code it comes from the driver: a value that it cannot bind or read.
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code in REFUSALS:
+                return IntegrityError(f"the database refused a statement: {error}")
             return StoreUnavailableError(str(error))
         return None
 
@@ -162,17 +171,18 @@ class FtsIndex:
         self._add = Statement(text(f"INSERT INTO {name} (rowid, terms) VALUES (:row, :terms)"), "row", "terms")
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
         where = f"{name} MATCH :query AND rowid BETWEEN :low AND :high"
-        by = {"relevance": "rank, rowid DESC", "newest": "rowid DESC"}
+        # The rank is worked out only where it orders: it takes a look at every row that holds the words.
+        by = {"relevance": ("rank", "rank, rowid DESC"), "newest": ("0.0", "rowid DESC")}
         self._terms = Statement(text(f"SELECT term, doc, offset FROM {name}_vocabulary"))
         self._match = {
             order: Statement(
-                text(f"SELECT rowid, rank FROM {name} WHERE {where} ORDER BY {by[order]} LIMIT :limit"),
+                text(f"SELECT rowid, {rank} FROM {name} WHERE {where} ORDER BY {ordered} LIMIT :limit"),
                 "query",
                 "low",
                 "high",
                 "limit",
             )
-            for order in by
+            for order, (rank, ordered) in by.items()
         }
 
     def create(self, tx: Tx) -> None:
@@ -196,7 +206,7 @@ class FtsIndex:
     ) -> list[tuple[int, float]]:
         """The row numbers from `low` to `high` that hold every phrase, best first or highest first, with their rank.
 
-        A smaller rank is a better match; equal ranks come highest row number first.
+        Highest first, all ranks are 0. A smaller rank is a better match; equal ranks come highest row number first.
         """
         query = " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
         return [(row, rank) for row, rank in tx.fetch(self._match[order], (query, low, high, limit))]

@@ -68,7 +68,8 @@ HEADS_KEPT = 10_000
 class Head(msgspec.Struct):
     """Where a stream stands: its version, and the events decided earlier in this group and not yet applied.
 
-    `stream_no` is the stream's number in this database, given with its first event; a decision only reads all this.
+    `stream_no` is the stream's number in this database, given with its first event. A decision only reads all this;
+    in `memo` it may keep what it has worked out of the pending events, for the next one.
     """
 
     stream_id: str
@@ -78,6 +79,7 @@ class Head(msgspec.Struct):
     recorded_at: int
     stored_version: int
     pending: list[Envelope] = []
+    memo: dict[str, Any] = {}
 
 
 Proposed = Sequence[Event | tuple[Event, str]]
@@ -157,13 +159,15 @@ class Group:
         head = self._head(stream_id)
         try:
             proposal, result = decide(self._tx, head)
+        except StoreUnavailableError:
+            # What others decided before was being flushed: it is not this caller's failure alone.
+            raise
         except EventStoreError as error:
             return Failure(_conflict(stream_id, expected, head.version) or error)
         try:
             proposals = {stream_id: proposal} if isinstance(proposal, Sequence) else proposal
-            for name, proposed in proposals.items():
-                if repeated := self._repeated(self._head(name), proposed):
-                    return Committed(repeated, result)
+            if repeated := self._repeated_in_all(proposals):
+                return Committed(repeated, result)
             if any(proposals.values()):
                 check(stream_id, expected, head.version)
         except EventStoreError as error:
@@ -189,6 +193,7 @@ class Group:
             for head in touched:
                 head.stored_version = head.version
                 head.pending = []
+                head.memo = {}
             for projection in self._projections:
                 apply(tx, projection, pending)
         except Exception as error:
@@ -210,6 +215,14 @@ class Group:
                 head = Head(stream_id, 0, 0, NO_HASH, -(1 << 62), 0)
             self.heads[stream_id] = head
         return head
+
+    def _repeated_in_all(self, proposals: Mapping[str, Proposed]) -> list[Envelope]:
+        """What the first append wrote to all its streams; a repeat beside news in another stream is refused."""
+        repeated = {name: self._repeated(self._head(name), proposed) for name, proposed in proposals.items()}
+        first = next((envelopes[0] for envelopes in repeated.values() if envelopes), None)
+        if first is not None and any(proposed and not repeated[name] for name, proposed in proposals.items()):
+            raise DuplicateEventError(first.stream_id, first.event_id)
+        return [envelope for envelopes in repeated.values() for envelope in envelopes]
 
     def _repeated(self, head: Head, proposed: Proposed) -> list[Envelope]:
         """The envelopes of the first append when this one is its repeat; a partial repeat is refused."""

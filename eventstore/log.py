@@ -71,6 +71,8 @@ class EventLog:
         when an event id stands for another event already; then nothing was written.
         """
         check_argument(expected)
+        if metadata is not None and not isinstance(metadata, dict):
+            raise InvalidArgumentError("metadata", f"must be a dict, not {type(metadata).__name__}")
         stream_id = check_id(stream_id, "stream_id", self.limits)
         clean = msgspec.json.decode(encode_json(metadata, self.limits)) if metadata else {}
         return await self._writer.submit(stream_id, decide, expected, clean)

@@ -45,6 +45,7 @@ _BY_ID = Statement(
     "event_id",
     "stream_no",
 )
+_AT = Statement(_select().where(events.c.position == bindparam("position")), "position")
 _STREAM = Statement(
     select(streams.c.stream_no, streams.c.version).where(streams.c.stream_id == bindparam("stream_id")), "stream_id"
 )
@@ -110,10 +111,10 @@ def find_events(tx: Tx, stream_no: int, event_ids: Sequence[str]) -> list[Envelo
     return [to_envelope(row) for event_id in event_ids for row in tx.fetch(_BY_ID, (event_id, stream_no))]
 
 
-def find_version(tx: Tx, stream_no: int, version: int) -> Envelope | None:
-    """The event at one version of a stream."""
-    page, _ = page_of_stream(tx, stream_no, version, version)
-    return page[0] if page else None
+def find_position(tx: Tx, position: int) -> Envelope | None:
+    """The event at a position of the log."""
+    rows = tx.fetch(_AT, (position,))
+    return to_envelope(rows[0]) if rows else None
 
 
 def find_stream(tx: Tx, stream_id: str) -> tuple[int, int]:

@@ -107,9 +107,9 @@ class Writer:
             return self._attempt(connection, requests)
         except (StoreUnavailableError, StoreClosedError) as error:
             return [Failure(error)] * len(requests)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             if len(requests) == 1:
-                return [Failure(error.cause if isinstance(error, GroupFailedError) else error)]
+                return [Failure(_holdable(error.cause if isinstance(error, GroupFailedError) else error))]
             middle = len(requests) // 2
             return self._commit(connection, requests[:middle]) + self._commit(connection, requests[middle:])
 
@@ -124,3 +124,10 @@ class Writer:
             self._written.append((self._heads.position + 1, group.position))
         self._heads.adopt(group)
         return outcomes
+
+
+def _holdable(error: BaseException) -> Exception:
+    """The error as a future can hold it without looking like the end of an iterator or a cancelled caller."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return RuntimeError(f"the decision raised {error!r}")

@@ -33,7 +33,7 @@ _LONGEST_RUN_REMEMBERED = 16
 # A long text is searched for a snippet page by page; a find may reach from one page into the next.
 _PAGE = 65_536
 _PAGE_OVERLAP = 4_096
-_LAST_PAGE = 64 * _PAGE
+_LAST_PAGE = 16 * _PAGE
 # A cut is moved by up to so many characters so that it parts no words.
 _CUT_MOVES = 24
 
@@ -52,16 +52,18 @@ _SINGLE_JAMO = re.compile("[\u3131-\u318e\uffa0-\uffdc]")
 _NON_ASCII = re.compile("[^\x00-\x7f]+(?: [^\x00-\x7f]+)*")
 _PERHAPS_CJK = re.compile("[\u1100-\U0010ffff]")
 _WORD = re.compile("[^ ]+")
-_WORD_OR_CJK = re.compile(f"[{CJK.regex}]|[^ {CJK.regex}]+")
+_WORD_OR_CJK = re.compile(f"[{CJK.plane_0}{CJK.beyond}]|[^ {CJK.plane_0}{CJK.beyond}]+")
 
-# What belongs to the character before it: marks, vowels and finals of a Korean syllable, half-width sound marks, and
+# What belongs to the character before it: marks, vowels and finals of Korean syllables, half-width sound marks, and
 # what nobody sees. Folding may join a character with these, and with nothing else.
-_ATTACHED = f"{MARKS.regex}\u3099\u309a\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u00ad\u200c\u200d"
-_ANY_ATTACHED = re.compile(f"[{_ATTACHED}]")
-_ASCII_OR_CLUSTER = re.compile(f"[\x00-\x7f]+(?=[\x00-\x7f]|\\Z)|(?s:.)[{_ATTACHED}]*")
+_ATTACHED = f"{MARKS.plane_0}\u3099\u309a\u1160-\u11ff\ud7b0-\ud7fb\uff9e\uff9f\u00ad\u200c\u200d"
+_BEYOND_PLANE_0 = "\U00010000-\U0010ffff"
+_PERHAPS_ATTACHED = re.compile(f"[{_ATTACHED}{_BEYOND_PLANE_0}]")
+_CLUSTER = f"(?s:.)(?:[{_ATTACHED}]+|(?=[{_BEYOND_PLANE_0}])[{MARKS.beyond}]+)*"
+_ASCII_OR_CLUSTER = re.compile(f"[\x00-\x7f]+(?=[\x00-\x7f]|\\Z)|{_CLUSTER}")
 
 _SPACE = re.compile(r"\s+")
-_NO_CUT_BEFORE = re.compile(f"[{_ATTACHED}\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+_NO_CUT_BEFORE = re.compile(f"[{_ATTACHED}{MARKS.beyond}\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
 
 # People mean a quote by these too: telephones type the curly ones, Germans the low one, Asian keyboards the wide one.
@@ -156,14 +158,13 @@ def locate(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     """
     folded = _fold(text)
     places: list[tuple[int, int]] = []
-    if len(folded) != len(text) or _ANY_ATTACHED.search(text):
+    if not text.isascii() and (len(folded) != len(text) or _PERHAPS_ATTACHED.search(text)):
         folded, places = _fold_by_clusters(text)
-    tokens: list[str] = []
-    spans: list[tuple[int, int]] = []
-    for word in (_WORD_OR_CJK if _holds_cjk(folded) else _WORD).finditer(folded):
-        tokens.append(_STEMS[word[0]])
-        spans.append((places[word.start()][0], places[word.end() - 1][1]) if places else word.span())
-    return tokens, spans
+    words = list((_WORD_OR_CJK if _holds_cjk(folded) else _WORD).finditer(folded))
+    spans = [word.span() for word in words]
+    if places:
+        spans = [(places[start][0], places[end - 1][1]) for start, end in spans]
+    return [_STEMS[word[0]] for word in words], spans
 
 
 def parse_query(text: str) -> Query:
@@ -188,7 +189,7 @@ def snippet(text: str, query: Query, *, width: int = 160, highlight: tuple[str, 
 
     The characters are the text's own, with "…" where something was left out and what was found between the two
     strings of `highlight`; neither counts into `width`. No character is cut apart from its marks. A text of many
-    pages is read until something is found, and no further than 4 Mi characters; without a find it is its beginning.
+    pages is read until something is found, and no further than 1 Mi characters; without a find it is its beginning.
     """
     if len(text) <= width and not any(highlight):
         return text
@@ -322,6 +323,6 @@ def _inseparable(text: str, index: int) -> bool:
     if _NO_CUT_BEFORE.match(text, index) or text[index - 1] == "\u200d" or text[index - 1 : index + 1] == "\r\n":
         return True
     flag_letters = 0
-    while flag_letters < index and _FLAG_LETTER.match(text, index - flag_letters):
+    while flag_letters <= index and _FLAG_LETTER.match(text, index - flag_letters):
         flag_letters += 1
     return flag_letters % 2 == 0 and flag_letters > 0

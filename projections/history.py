@@ -9,7 +9,8 @@ from sqlalchemy import bindparam, select
 
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
-from projections.message_tree import messages, rows_of, runs, trees
+from eventstore.tables import events
+from projections.message_tree import messages, runs, trees
 
 PAGE_MESSAGES = 500
 PAGE_BYTES = 1 << 20
@@ -82,11 +83,12 @@ _NEXT = Statement(
     "ordinal",
 )
 _ALL = Statement(
-    select(messages.c.content, messages.c.created_at, messages.c.parent_id, messages.c.row_id)
-    .where(messages.c.row_id.between(bindparam("low"), bindparam("high")))
-    .order_by(messages.c.row_id),
-    "low",
-    "high",
+    select(messages.c.content, messages.c.created_at, messages.c.parent_id, events.c.version)
+    .join_from(events, messages, messages.c.row_id == events.c.position)
+    .where(events.c.stream_no == bindparam("stream_no"), events.c.version > bindparam("after"))
+    .order_by(events.c.version),
+    "stream_no",
+    "after",
 )
 
 
@@ -139,12 +141,11 @@ def children_of(tx: Tx, stream_no: int, message_id: str) -> list[Row]:
     return following + forks
 
 
-def page_of_tree(tx: Tx, stream_no: int, after_row: int) -> list[Row]:
-    """(content, stored time, parent id, row number) of the next messages of all branches, in log order."""
-    low, high = rows_of(stream_no)
+def page_of_tree(tx: Tx, stream_no: int, after_version: int) -> list[Row]:
+    """(content, stored time, parent id, version) of the next messages of all branches, in log order."""
     page: list[Row] = []
     size = 0
-    for row in tx.iterate(_ALL, (max(low, after_row + 1), high)):
+    for row in tx.iterate(_ALL, (stream_no, after_version)):
         page.append(row)
         size += len(row[0])
         if len(page) >= PAGE_MESSAGES or size >= PAGE_BYTES:

@@ -1,4 +1,7 @@
-"""Full-text search over messages: the text index is filled with our own tokens, and hits are read from the tree."""
+"""Full-text search over messages: the text index is filled with our own tokens, and hits are read from the tree.
+
+An index row is numbered by its message's stream and version: a session is a range of rows, newest last.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,20 @@ from eventstore.envelope import Envelope
 from eventstore.events import MessageAppended
 from eventstore.ports import Order, Tx
 from eventstore.statements import Row, Statement
+from eventstore.tables import events
 from projections.analysis import REVISION, analyse, parse_query
 from projections.tmp_snippet import snippet
 from projections.base import Projection
 from projections.message import message_text
-from projections.message_tree import messages, row_of, rows_of
+from projections.message_tree import messages
 
 INDEX = "assistant_fts"
+VERSION_BITS = 32
 MORE_FOR_TIES = 100
 """How many hits more than asked for are ranked across sessions, so that equal ranks can be put newest first."""
+
+MOST_HITS = 1 << 40
+"""More than any store holds, and a number that every engine takes as a limit."""
 
 _HIT = Statement(
     select(
@@ -29,9 +37,12 @@ _HIT = Statement(
         messages.c.role,
         messages.c.content,
         messages.c.created_at,
-        messages.c.position,
-    ).where(messages.c.row_id == bindparam("row_id")),
-    "row_id",
+        messages.c.row_id,
+    )
+    .join_from(events, messages, messages.c.row_id == events.c.position)
+    .where(events.c.stream_no == bindparam("stream_no"), events.c.version == bindparam("version")),
+    "stream_no",
+    "version",
 )
 
 
@@ -68,7 +79,7 @@ class SearchIndex(Projection):
             if isinstance(envelope.event, MessageAppended):
                 tokens = analyse(message_text(envelope.event.message))
                 if tokens:
-                    rows.append((row_of(envelope.stream_no, envelope.version), tokens))
+                    rows.append((_index_row(envelope.stream_no, envelope.version), tokens))
         tx.dialect.text_index(INDEX).add(tx, rows)
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
@@ -85,10 +96,11 @@ def search(
     query = parse_query(text)
     if not query.phrases or limit == 0:
         return []
-    low, high = rows_of(stream_no)
+    limit = min(limit, MOST_HITS)
+    low, high = (0, (1 << 63) - 1) if stream_no is None else (_index_row(stream_no, 0), _index_row(stream_no + 1, 0) - 1)
     wanted = limit if stream_no is not None else limit + MORE_FOR_TIES
     found = tx.dialect.text_index(INDEX).match(tx, query.phrases, low, high, wanted, order)
-    ranked = [(rank, -row[5], row) for row_id, rank in found for row in tx.fetch(_HIT, (row_id,))]
+    ranked = [(rank, -row[5], row) for row_id, rank in found for row in tx.fetch(_HIT, _message_of(row_id))]
     if stream_no is None:
         ranked.sort(key=lambda hit: hit[:2])
     results: list[SearchResult] = []
@@ -97,3 +109,12 @@ def search(
         cut = snippet(body, query, highlight=highlight)
         results.append(SearchResult(message_id, session_id, role, body, tx.dialect.to_time(created_at), cut))
     return results
+
+
+def _index_row(stream_no: int, version: int) -> int:
+    return stream_no << VERSION_BITS | version
+
+
+def _message_of(index_row: int) -> tuple[int, int]:
+    """The stream and the version that an index row stands for."""
+    return index_row >> VERSION_BITS, index_row & (1 << VERSION_BITS) - 1

@@ -23,7 +23,7 @@ _TOKENS_PER_WORD = 1.3
 
 # Most text has no CJK character, and two ranges are looked for much faster than all.
 _PERHAPS_CJK = re.compile("[\u1100-\u11ff\u2e80-\U0010ffff]")
-_CJK_RUN = re.compile(f"[{CJK.regex}]+")
+_CJK_RUN = re.compile(f"[{CJK.plane_0}{CJK.beyond}]+")
 # What is white space in JavaScript beside that of ASCII, which is just what parts bytes.
 _WIDE_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]")
 

@@ -16,20 +16,24 @@ from typing import Final
 class CharacterSet:
     """A set of characters, given as ranges of code points like `"30-39 5F"` in rising order."""
 
-    __slots__ = ("edges", "regex")
+    __slots__ = ("beyond", "edges", "plane_0")
 
     def __init__(self, ranges: str) -> None:
         edges: list[int] = []
-        regex: list[str] = []
+        plane_0: list[str] = []
+        beyond: list[str] = []
         for first, last in (pair.partition("-")[::2] for pair in ranges.split()):
             start = int(first, 16)
             stop = int(last or first, 16)
             edges += (start, stop + 1)
-            regex.append(f"{re.escape(chr(start))}-{re.escape(chr(stop))}")
+            regex = f"{re.escape(chr(start))}-{re.escape(chr(stop))}"
+            (plane_0 if stop <= 0xFFFF else beyond).append(regex)
         self.edges: Final = tuple(edges)
         """The code points at which membership changes, rising: into the set, out of it, into it, …"""
-        self.regex: Final = "".join(regex)
-        """The same ranges, to stand between the brackets of a regular expression."""
+        self.plane_0: Final = "".join(plane_0)
+        """The ranges up to U+FFFF, to stand between the brackets of a regular expression."""
+        self.beyond: Final = "".join(beyond)
+        """The ranges above, likewise; a regular expression tries these one by one, which is slow."""
 
     def __contains__(self, character: str) -> bool:
         return bisect_right(self.edges, ord(character)) % 2 == 1

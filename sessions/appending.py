@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -13,14 +12,10 @@ from eventstore.errors import DuplicateMessageError, IntegrityError, ParentNotFo
 from eventstore.events import Event, LeafSelected, MessageAppended
 from eventstore.group import Head
 from eventstore.ports import Tx
-from eventstore.rows import find_version
+from eventstore.rows import find_position
 from eventstore.same import same_json
-from projections.message_tree import find_message, tip_id, version_of
+from projections.message_tree import find_message, tip_id
 from sessions.message import Accepted, Message
-
-MANY_PENDING: Final = 64
-"""From so many pending events on, applying them is cheaper than looking through them."""
-
 
 class Auto(enum.Enum):
     """The parent of a message that names none: the tip at the moment of writing."""
@@ -56,8 +51,6 @@ class AppendMessages:
 
     def __call__(self, tx: Tx, head: Head) -> tuple[list[Event], list[Envelope | None]]:
         """Decide inside the write transaction: nothing can change between the look and the append."""
-        if len(head.pending) >= MANY_PENDING:
-            tx.flush()
         view = _View(tx, head)
         events: list[Event] = []
         found: list[Envelope | None] = []
@@ -83,7 +76,7 @@ class _View:
     def __init__(self, tx: Tx, head: Head) -> None:
         self._tx = tx
         self._head = head
-        self._pending = {e.event.message["id"]: e for e in head.pending if isinstance(e.event, MessageAppended)}
+        self._pending = _pending_messages(head)
 
     def first_append(self, message_id: str) -> Envelope | None:
         """The event that appended a message with this id."""
@@ -91,7 +84,7 @@ class _View:
         if pending is not None or self._head.stored_version == 0:
             return pending
         stored = find_message(self._tx, self._head.stream_no, message_id)
-        return None if stored is None else find_version(self._tx, self._head.stream_no, version_of(stored.row_id))
+        return None if stored is None else find_position(self._tx, stored.position)
 
     def resolve(self, parent: Parent, fresh: dict[str, int]) -> str | None:
         """The id under which a new message hangs; raises ParentNotFoundError."""
@@ -126,3 +119,15 @@ class _View:
     def _is_stored_as(self, message_id: str, content: object) -> bool:
         stored = find_message(self._tx, self._head.stream_no, message_id)
         return stored is not None and same_json(content, msgspec.json.decode(stored.content))
+
+
+def _pending_messages(head: Head) -> dict[str, Envelope]:
+    """The appends that are pending, by message id; kept up to date instead of made anew for every decision."""
+    seen: int
+    found: dict[str, Envelope]
+    seen, found = head.memo.get("messages", (0, {}))
+    for envelope in head.pending[seen:]:
+        if isinstance(envelope.event, MessageAppended):
+            found[envelope.event.message["id"]] = envelope
+    head.memo["messages"] = (len(head.pending), found)
+    return found

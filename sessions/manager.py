@@ -9,17 +9,17 @@ from eventstore.ids import new_id
 from eventstore.ports import Tx
 from projections.directory import SessionInfo, find_session, list_sessions
 from projections.search_index import SearchResult, search
-from sessions.message import checked_title
+from sessions.message import checked_title, lookup_id
 from sessions.session import Session
 from sessions.store import Store
-from sessions.stored import check_search, checked_session_id
+from sessions.stored import check_search, checked_session_id, checked_store
 
 
 class SessionManager:
     """The sessions of a store."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = checked_store(store)
 
     def get_session(self, session_id: str) -> Session:
         """The session with this id, whether or not anything is stored of it yet."""
@@ -35,13 +35,16 @@ class SessionManager:
         source: str | None = None,
     ) -> SessionInfo:
         """Create a session, under a new id unless one is given; raises SessionExistsError for an id in use."""
-        session_id = checked_session_id(new_id() if id is None else id, self._store)
-        limits = self._store.limits
+        store, limits = self._store, self._store.limits
+        session_id = checked_session_id(new_id() if id is None else id, store)
+        parent = parent_session_id
+        if parent is not None:
+            parent = checked_session_id(parent, store, "parent_session_id")
         created = SessionCreated(
             name=checked_title(name, "name", limits),
-            parent_session_id=parent_session_id and checked_session_id(parent_session_id, self._store),
-            model=model and checked_title(model, "model", limits),
-            source=source and checked_title(source, "source", limits),
+            parent_session_id=parent,
+            model=None if model is None else checked_title(model, "model", limits),
+            source=None if source is None else checked_title(source, "source", limits),
         )
 
         def decide(_tx: Tx, head: Head) -> tuple[list[Event], None]:
@@ -56,7 +59,8 @@ class SessionManager:
 
     async def get(self, session_id: str) -> SessionInfo | None:
         """What is known of a session; None when there is none with this id."""
-        return await self._store.log.read(lambda tx: find_session(tx, session_id))
+        wanted = lookup_id(session_id, "session_id")
+        return await self._store.log.read(lambda tx: find_session(tx, wanted))
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchResult]:
         """The messages of all sessions that hold all words of the query, best first, equal ones newest first."""

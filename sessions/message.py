@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class Message:
     """A message: id, role, parts, and every other key it was given, kept verbatim.
 
-    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one.
+    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one;
+    raises InvalidMessageError for what has not the shape of a message.
     """
 
     __slots__ = ("_created_at", "_data", "_json")
@@ -37,10 +39,11 @@ class Message:
         **other: Any,  # noqa: ANN401 - any JSON value
     ) -> None:
         data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
+        for name in ("id", "role"):
+            _check_text(data[name], name)
+        _check_parts(parts, sys.maxsize)
         if created_at is not None:
-            if created_at.tzinfo is None:
-                raise InvalidArgumentError("created_at", "must be an aware time, not a naive one")
-            data["createdAt"] = created_at.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+            data["createdAt"] = _wire_time(created_at)
         if metadata is not None:
             data["metadata"] = metadata
         self._data: dict[str, Any] | None = {**data, **other}
@@ -97,8 +100,11 @@ class Message:
         return message_text(self.data)
 
     def to_dict(self) -> dict[str, Any]:
-        """A copy of the message as it goes over the wire, keys and values as given and in their order."""
-        return _decode(self._json if self._json is not None else msgspec.json.encode(self._data))
+        """A copy of the message as it goes over the wire, keys and values as given and in their order.
+
+        Raises InvalidMessageError and LimitExceededError for one not appended yet that holds what JSON cannot.
+        """
+        return _decode(self._json if self._json is not None else encode_json(self._data, Limits()))
 
     def __eq__(self, other: object) -> bool:
         return self.data == other.data if isinstance(other, Message) else NotImplemented
@@ -131,21 +137,43 @@ def accept(message: Message | Mapping[str, Any], limits: Limits) -> Accepted:
     if message_id.startswith(COMPACTION_PREFIX):
         raise ReservedIdError(message_id)
     _name(data.get("role"), "role", limits)
-    _check_parts(data.get("parts"), limits)
+    _check_parts(data.get("parts"), limits.parts)
     return Accepted(message_id, encode_json(data if type(data) is dict else dict(data), limits))
+
+
+def lookup_id(value: object, name: str) -> str:
+    """An id by which something is looked up, as it is stored; raises InvalidArgumentError for what can be no id."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(name, f"must be a string, not {type(value).__name__}")
+    text = clean_text(str.__str__(value))
+    if "\0" in text:
+        raise InvalidArgumentError(name, "must not hold NUL")
+    return text
 
 
 def checked_title(value: object, name: str, limits: Limits) -> str:
     """A name that people see, as it is stored; raises InvalidArgumentError or LimitExceededError."""
     if not isinstance(value, str):
         raise InvalidArgumentError(name, f"must be a string, not {type(value).__name__}")
-    title = clean_text(str(value))
+    title = clean_text(str.__str__(value))
     if len(title.encode()) > limits.title_bytes:
         raise LimitExceededError("title_bytes", limits.title_bytes, name)
     return title
 
 
+def _wire_time(time: object) -> str:
+    if not isinstance(time, dt.datetime) or time.tzinfo is None:
+        raise InvalidArgumentError("created_at", "must be an aware time")
+    return time.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+
+
+def _check_text(value: object, path: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidMessageError(path, f"must be a string, not {type(value).__name__}")
+
+
 def _name(value: object, path: str, limits: Limits) -> str:
+    _check_text(value, path)
     try:
         name = check_id(value, path, limits)
     except InvalidArgumentError as error:
@@ -155,13 +183,12 @@ def _name(value: object, path: str, limits: Limits) -> str:
     return name
 
 
-def _check_parts(parts: object, limits: Limits) -> None:
+def _check_parts(parts: object, most: int) -> None:
     if not isinstance(parts, (list, tuple)):
         raise InvalidMessageError("parts", f"must be a list, not {type(parts).__name__}")
-    if len(parts) > limits.parts:
-        raise LimitExceededError("parts", limits.parts, "parts")
+    if len(parts) > most:
+        raise LimitExceededError("parts", most, "parts")
     for index, part in enumerate(parts):
         if not isinstance(part, dict):
             raise InvalidMessageError(f"parts[{index}]", f"must be an object, not {type(part).__name__}")
-        if not isinstance(part.get("type"), str):
-            raise InvalidMessageError(f"parts[{index}].type", "must be a string")
+        _check_text(part.get("type"), f"parts[{index}].type")

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from eventstore.envelope import Envelope
-from eventstore.errors import SessionStartedError
+from eventstore.errors import InvalidArgumentError, SessionStartedError
 from eventstore.ports import Order
 from projections.search_index import SearchResult
 from sessions.appending import AUTO, AppendResult, Parent
 from sessions.message import Message
 from sessions.store import Store
-from sessions.stored import Given, StoredSession, TreeNode
+from sessions.stored import Given, StoredSession, TreeNode, checked_store
 
 
 class Session:
@@ -23,6 +23,8 @@ class Session:
     """
 
     def __init__(self, provider: StoredSession) -> None:
+        if not isinstance(provider, StoredSession):
+            raise InvalidArgumentError("provider", f"must be a StoredSession, not {type(provider).__name__}")
         self._origin: Store | StoredSession = provider
         self._session_id = provider.session_id
         self._provider: StoredSession | None = None
@@ -30,9 +32,11 @@ class Session:
     @classmethod
     def create(cls, store_or_provider: Store | StoredSession) -> Session:
         """A session to be configured; on a store its id is "" until `for_session` names it."""
+        if isinstance(store_or_provider, StoredSession):
+            return cls(store_or_provider)
         session = cls.__new__(cls)
-        session._origin = store_or_provider
-        session._session_id = store_or_provider.session_id if isinstance(store_or_provider, StoredSession) else ""
+        session._origin = checked_store(store_or_provider)
+        session._session_id = ""
         session._provider = None
         return session
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from eventstore.dialect import Synchronous, dialect_of
+from eventstore.errors import InvalidArgumentError
 from eventstore.limits import Limits
 from eventstore.log import EventLog, open_log
 from eventstore.ports import Clock, Projection, Publisher
@@ -96,10 +97,16 @@ def open_store(
     speed. `projections` are inline ones beside the store's own. `clock` gives an aware UTC time, asked for every
     recorded time; `estimate_tokens` is a plain `str -> int` for stored estimates.
 
+    Raises InvalidArgumentError for an option that is not what it should be, and NotSupportedError for another engine.
     Opening raises SchemaVersionError for tables of another version and StoreUnavailableError when the database cannot
     be opened.
     """
     dialect = dialect_of(url, synchronous=synchronous)
+    _check("publisher", publisher, lambda it: callable(getattr(it, "publish", None)), "must have publish()")
+    _check("limits", limits, lambda it: isinstance(it, Limits), "must be Limits")
+    _check("clock", clock, callable, "must be callable")
+    _check("estimate_tokens", estimate_tokens, callable, "must be callable")
+    _check("projections", projections, _are_projections, "must be a list of projections")
 
     async def opened() -> Store:
         own = (MessageTree(estimate_tokens or estimate_string_tokens), SearchIndex(), Directory())
@@ -114,3 +121,12 @@ def open_store(
         return Store(log)
 
     return Opening(opened)
+
+
+def _check(name: str, value: object, holds: Callable[[Any], bool], otherwise: str) -> None:
+    if value is not None and not holds(value):
+        raise InvalidArgumentError(name, otherwise)
+
+
+def _are_projections(value: object) -> bool:
+    return isinstance(value, Iterable) and all(callable(getattr(one, "apply", None)) for one in value)

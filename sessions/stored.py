@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,13 @@ from projections import history as paths
 from projections.directory import NO_SESSION
 from projections.message_tree import find_message, tip_id
 from projections.search_index import SearchResult, search
-from sessions.appending import AUTO, AppendMessages, AppendResult, Parent
-from sessions.message import Message, accept
+from sessions.appending import AUTO, AppendMessages, AppendResult, Auto, Parent
+from sessions.message import Message, accept, lookup_id
 from sessions.store import Store
 
 Given = Message | Mapping[str, Any]
+
+LAST_VERSION = 1 << 62
 
 
 class TreeNode(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ class StoredSession:
     """
 
     def __init__(self, store: Store, session_id: str) -> None:
-        self.store = store
+        self.store = checked_store(store)
         self.session_id = checked_session_id(session_id, store)
 
     async def append_message(
@@ -71,11 +73,12 @@ class StoredSession:
         expected_version: int | None,
         metadata: dict[str, Any] | None,
     ) -> list[AppendResult]:
-        accepted = [accept(message, self.store.limits) for message in messages]
+        accepted = [accept(message, self.store.limits) for message in _checked_list(messages)]
         if not accepted:
             return []
         expected = ANY if expected_version is None else expected_version
-        decide = AppendMessages(accepted, parent_id)
+        has_id = parent_id is not None and not isinstance(parent_id, Auto)
+        decide = AppendMessages(accepted, lookup_id(parent_id, "parent_id") if has_id else parent_id)
         committed = await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
         written = iter(committed.envelopes)
         results: list[AppendResult] = []
@@ -87,9 +90,10 @@ class StoredSession:
 
     async def get_message(self, message_id: str) -> Message | None:
         """The message with this id, on any branch."""
+        wanted = lookup_id(message_id, "message_id")
 
         def query(tx: Tx) -> Message | None:
-            found = find_message(tx, self._stream(tx), message_id)
+            found = find_message(tx, self._stream(tx), wanted)
             return None if found is None else Message.stored(found.content, tx.dialect.to_time(found.created_at))
 
         return await self.store.log.read(query)
@@ -127,25 +131,27 @@ class StoredSession:
 
     async def get_branches(self, message_id: str) -> list[Message]:
         """The children of a message in log order; none for an unknown id."""
-        rows = await self.store.log.read(lambda tx: paths.children_of(tx, self._stream(tx), message_id))
+        wanted = lookup_id(message_id, "message_id")
+        rows = await self.store.log.read(lambda tx: paths.children_of(tx, self._stream(tx), wanted))
         return [Message.stored(content, created_at) for content, created_at, _ in rows]
 
     async def tree(self) -> AsyncIterator[TreeNode]:
         """Every message of every branch in log order, in bounded memory."""
-        after_row = 0
-        while rows := await self.store.log.read(partial(self._page_of_tree, after_row=after_row)):
+        after_version = 0
+        while rows := await self.store.log.read(partial(self._page_of_tree, after_version=after_version)):
             for content, created_at, parent_id, _ in rows:
                 yield TreeNode(Message.stored(content, created_at), parent_id)
-            after_row = rows[-1][3]
+            after_version = rows[-1][3]
 
     async def select_leaf(self, message_id: str) -> None:
         """Make a message the tip, as when a person chooses a branch; raises MessageNotFoundError."""
+        wanted = lookup_id(message_id, "message_id")
 
         def decide(tx: Tx, head: Head) -> tuple[list[Event], None]:
             tx.flush()
-            if find_message(tx, head.stream_no, message_id) is None:
-                raise MessageNotFoundError(self.session_id, message_id)
-            return ([] if tip_id(tx, head.stream_no) == message_id else [LeafSelected(message_id=message_id)]), None
+            if find_message(tx, head.stream_no, wanted) is None:
+                raise MessageNotFoundError(self.session_id, wanted)
+            return ([] if tip_id(tx, head.stream_no) == wanted else [LeafSelected(message_id=wanted)]), None
 
         await self.store.log.transact(self.session_id, decide)
 
@@ -165,35 +171,45 @@ class StoredSession:
 
     def events(self, from_version: int = 1) -> AsyncIterator[Envelope]:
         """The session's events from a version on, oldest first."""
+        _check_version(from_version, "from_version")
         return self.store.log.read_stream(self.session_id, from_version=from_version)
 
     def subscribe(self, after_version: int | None = None) -> AsyncIterator[Envelope]:
         """The session's events after a version (0: all of them, None: from now on), each once, in order, then live."""
         if after_version is None:
             return self.store.log.subscribe(stream_id=self.session_id)
+        _check_version(after_version, "after_version")
         return self.store.log.subscribe_stream(self.session_id, after_version=after_version)
 
     def _stream(self, tx: Tx) -> int:
         return find_stream(tx, self.session_id)[0]
 
     def _path(self, tx: Tx, leaf_id: str | None) -> list[paths.Range]:
-        path = paths.path_to(tx, self._stream(tx), leaf_id)
+        wanted = None if leaf_id is None else lookup_id(leaf_id, "leaf_id")
+        path = paths.path_to(tx, self._stream(tx), wanted)
         if path is None:
-            raise MessageNotFoundError(self.session_id, str(leaf_id))
+            raise MessageNotFoundError(self.session_id, str(wanted))
         return path
 
     def _page_of_path(self, tx: Tx, path: list[paths.Range]) -> tuple[list[Any], list[paths.Range]]:
         return paths.page_of_path(tx, self._stream(tx), path)
 
-    def _page_of_tree(self, tx: Tx, after_row: int) -> list[Any]:
-        return paths.page_of_tree(tx, self._stream(tx), after_row)
+    def _page_of_tree(self, tx: Tx, after_version: int) -> list[Any]:
+        return paths.page_of_tree(tx, self._stream(tx), after_version)
 
 
-def checked_session_id(session_id: object, store: Store) -> str:
+def checked_store(store: object) -> Store:
+    """The store itself; raises InvalidArgumentError for what is none, like one that was never awaited."""
+    if not isinstance(store, Store):
+        raise InvalidArgumentError("store", f"must be an open store, not {type(store).__name__}")
+    return store
+
+
+def checked_session_id(session_id: object, store: Store, name: str = "session_id") -> str:
     """A session id as it is stored; raises InvalidArgumentError or LimitExceededError."""
-    checked = check_id(session_id, "session_id", store.limits)
+    checked = check_id(session_id, name, store.limits)
     if checked.startswith(NO_SESSION):
-        raise InvalidArgumentError("session_id", f"must not start with {' or '.join(NO_SESSION)}")
+        raise InvalidArgumentError(name, f"must not start with {' or '.join(NO_SESSION)}")
     return checked
 
 
@@ -205,3 +221,14 @@ def check_search(query: object, limit: object, order: object) -> None:
         raise InvalidArgumentError("limit", f"must be a number from 0 on, not {limit!r}")
     if order not in ("relevance", "newest"):
         raise InvalidArgumentError("order", f"must be 'relevance' or 'newest', not {order!r}")
+
+
+def _checked_list(messages: object) -> Iterable[Given]:
+    if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, Mapping)):
+        raise InvalidArgumentError("messages", f"must be a list of messages, not {type(messages).__name__}")
+    return messages
+
+
+def _check_version(value: object, name: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LAST_VERSION:
+        raise InvalidArgumentError(name, f"must be a version from 0 on, not {value!r}")

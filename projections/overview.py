@@ -1,0 +1,123 @@
+"""Looking over many sessions, and over the shape of one, in one query each."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterator
+
+import msgspec
+from sqlalchemy import bindparam, func, select
+
+from eventstore.ports import Tx
+from eventstore.statements import Row, Statement
+from eventstore.tables import streams
+from projections.directory import sessions
+from projections.message_tree import messages, rows_of, trees
+
+PAGE_PLACES = 5_000
+
+_joined = (
+    sessions.join(streams, streams.c.stream_no == sessions.c.stream_no)
+    .outerjoin(trees, trees.c.stream_no == sessions.c.stream_no)
+    .outerjoin(messages, messages.c.row_id == trees.c.tip)
+)
+_overview = select(
+    sessions.c.id,
+    sessions.c.name,
+    sessions.c.source,
+    sessions.c.parent_session_id,
+    func.coalesce(trees.c.messages, 0),
+    func.coalesce(trees.c.leaves, 0),
+    streams.c.version,
+    func.coalesce(messages.c.path_tokens, 0),
+    messages.c.id,
+    sessions.c.created_at,
+    sessions.c.updated_at,
+).select_from(_joined)
+_OVERVIEWS = Statement(_overview.order_by(sessions.c.updated_position.desc()))
+_OVERVIEW = Statement(_overview.where(sessions.c.id == bindparam("id")), "id")
+
+_IDS = Statement(select(sessions.c.id))
+_ID = Statement(select(sessions.c.id).where(sessions.c.id == bindparam("id")), "id")
+_BEGINNINGS = Statement(
+    select(sessions.c.id)
+    .where(func.substr(sessions.c.id, 1, bindparam("length")) == bindparam("beginning"))
+    .order_by(sessions.c.id)
+    .limit(bindparam("most")),
+    "length",
+    "beginning",
+    "most",
+)
+_PLACES = Statement(
+    select(messages.c.id, messages.c.parent_id, messages.c.role, messages.c.ordinal, messages.c.row_id)
+    .where(messages.c.row_id.between(bindparam("low"), bindparam("high")))
+    .order_by(messages.c.row_id)
+    .limit(bindparam("most")),
+    "low",
+    "high",
+    "most",
+)
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in numbers; `branches` are its leaves, `events` the stream's version, times are aware UTC.
+
+    `tokens` is the estimate for the path to the current leaf, `leaf_id`, which is None without messages.
+    """
+
+    id: str
+    name: str
+    source: str | None
+    parent_session_id: str | None
+    messages: int
+    branches: int
+    events: int
+    tokens: int
+    leaf_id: str | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A message's place in its tree; `depth` is 1 for a root."""
+
+    id: str
+    parent_id: str | None
+    role: str
+    depth: int
+
+
+def list_overviews(tx: Tx) -> Iterator[Overview]:
+    """Every session, the one with the newest event first; read as they are asked for, within the transaction."""
+    return (_to_overview(tx, row) for row in tx.iterate(_OVERVIEWS))
+
+
+def find_overview(tx: Tx, session_id: str) -> Overview | None:
+    """The session with this id."""
+    rows = tx.fetch(_OVERVIEW, (session_id,))
+    return _to_overview(tx, rows[0]) if rows else None
+
+
+def session_ids(tx: Tx) -> Collection[str]:
+    """The ids of all sessions."""
+    return [row[0] for row in tx.iterate(_IDS)]
+
+
+def match_ids(tx: Tx, beginning: str, *, limit: int) -> list[str]:
+    """The id that is this text; if there is none, the first ids that begin with it, in their order."""
+    rows = tx.fetch(_ID, (beginning,)) or tx.fetch(_BEGINNINGS, (len(beginning), beginning, limit))
+    return [row[0] for row in rows]
+
+
+def page_of_places(tx: Tx, stream_no: int, after_row: int) -> tuple[list[Place], int]:
+    """The next messages of all branches in log order, and the row that the next page comes after (0: no more)."""
+    low, high = rows_of(stream_no)
+    rows = tx.fetch(_PLACES, (max(low, after_row + 1), high, PAGE_PLACES))
+    page = [Place(id=row[0], parent_id=row[1], role=row[2], depth=row[3]) for row in rows]
+    return page, rows[-1][4] if len(rows) == PAGE_PLACES else 0
+
+
+def _to_overview(tx: Tx, row: Row) -> Overview:
+    created_at, updated_at = map(tx.dialect.to_time, row[9:])
+    named = dict(zip(Overview.__struct_fields__, row[:9], strict=False))
+    return Overview(**named, created_at=created_at, updated_at=updated_at)

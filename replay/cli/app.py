@@ -1,0 +1,79 @@
+"""The commands under one name, and what becomes of a command line: an exit code, and no traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from replay.cli import care, demo, graph, importing, log, overview, search, show
+from replay.cli.failures import Failure, explain
+from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
+
+NAME = "eventstore"
+DISTRIBUTION = "session-eventstore"
+
+app = typer.Typer(
+    name=NAME,
+    help="An event-sourced store for AI conversations, looked at and kept from the command line.",
+    epilog="Start with `eventstore demo`, or with `eventstore import auto PATH`.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    # Plain help needs no rich, which would double the time that --help takes.
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        try:
+            print(f"{NAME} {version(DISTRIBUTION)}")
+        except PackageNotFoundError:
+            print(f"{NAME} (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def before_every_command(
+    context: typer.Context,
+    store: StoreOption = None,
+    color: ColorOption = None,
+    verbose: VerboseOption = False,  # noqa: FBT002 - an option of the command line
+    version: Annotated[  # noqa: ARG001 - its callback does all
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,  # noqa: FBT002 - an option of the command line
+) -> None:
+    """Keep the options that stand before the command's name."""
+    context.obj = Given(store=store, color=color, verbose=verbose)
+
+
+for name, command in {
+    "demo": with_shared_options(demo.demo, lists=False),
+    "import": with_shared_options(importing.import_),
+    "ls": with_shared_options(overview.ls),
+    "show": with_shared_options(show.show),
+    "graph": with_shared_options(graph.graph),
+    "log": with_shared_options(log.log),
+    "search": with_shared_options(search.search),
+    "verify": with_shared_options(care.verify),
+    "rebuild": with_shared_options(care.rebuild),
+    "path": with_shared_options(care.path),
+}.items():
+    app.command(name)(command)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code; what went wrong is one line and a hint on stderr."""
+    try:
+        code = app(list(arguments), prog_name=NAME, standalone_mode=False)
+    except Exception as error:
+        failure = error if isinstance(error, Failure) else explain(error)
+        failure.tell(sys.stderr)
+        return failure.exit_code
+    return int(code or 0)

@@ -1,0 +1,117 @@
+"""Where the store is, and opening it: to read what is there, or to write, which alone may create it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from replay.cli.failures import NOT_FOUND, USAGE, Failure
+
+if TYPE_CHECKING:
+    from replay.cli.options import Run
+    from sessions.store import Store
+
+PROGRAM: Final = "eventstore"
+FILE: Final = "store.db"
+
+
+@dataclasses.dataclass(frozen=True)
+class Location:
+    """Where a store is: its URL and its file."""
+
+    url: str
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def locate(run: Run) -> Location:
+    """The store that a command is for; raises typed errors for a URL that is none, or not of a file."""
+    from eventstore.dialect import dialect_of, file_url
+    from eventstore.errors import InvalidArgumentError
+
+    if run.url is None:
+        path = default_file()
+        return Location(file_url(path), path)
+    try:
+        dialect = dialect_of(run.url)
+    except InvalidArgumentError as error:
+        hint = f"a file's URL is {file_url(Path(run.url))}" if run.url.count(":") == 0 else None
+        raise Failure(f"{run.url!r} is not the URL of a store: {error.reason}", hint, exit_code=USAGE) from error
+    if dialect.in_memory:
+        raise Failure(
+            "a store in memory ends with the command that made it", "name a file: sqlite:///file.db", exit_code=USAGE
+        )
+    return Location(run.url, Path(str(dialect.url.database)))
+
+
+def default_file() -> Path:
+    """The file of the store that is used when none is named."""
+    import platformdirs
+
+    return platformdirs.user_data_path(PROGRAM, appauthor=False) / FILE
+
+
+@contextlib.asynccontextmanager
+async def reading(run: Run) -> AsyncIterator[Store]:
+    """The store, which must be there; no table and no file is made for it."""
+    from eventstore.errors import SchemaVersionError
+    from sessions.store import open_store
+
+    location = locate(run)
+    if not location.path.is_file():
+        raise _nothing(run, f"there is no store at {location}")
+    try:
+        store = await open_store(location.url, create_tables=False)
+    except SchemaVersionError as error:
+        if error.found is None:
+            raise _nothing(run, f"{location} holds no store") from error
+        raise
+    async with store:
+        yield store
+
+
+@contextlib.asynccontextmanager
+async def writing(run: Run) -> AsyncIterator[Store]:
+    """The store, which is made when it is not there; so is the folder of the default one."""
+    from sessions.store import open_store
+
+    location = locate(run)
+    if run.url is None:
+        location.path.parent.mkdir(parents=True, exist_ok=True)
+    elif not location.path.parent.is_dir():
+        raise Failure(f"there is no folder {location.path.parent} for the store", exit_code=NOT_FOUND)
+    async with open_store(location.url) as store:
+        yield store
+
+
+def _nothing(run: Run, message: str) -> Failure:
+    return Failure(
+        message, f"{run.hint('import', 'auto', 'PATH')}  makes one; eventstore demo  shows one", exit_code=NOT_FOUND
+    )
+
+
+async def find_session(run: Run, store: Store, name: str) -> str:
+    """The id of the session that a person means: by its id, a beginning that no other id has, or `@`, the last one.
+
+    It is remembered as the session used last.
+    """
+    from projections.overview import match_ids
+    from replay.cli.lastused import LastUsed
+
+    last_used = LastUsed(locate(run).path)
+    wanted = last_used.read() if name == "@" else name
+    if wanted is None:
+        raise Failure("no session of this store was used before, so that @ means none", run.hint("ls"), exit_code=NOT_FOUND)
+    found = await store.log.read(lambda tx: match_ids(tx, wanted, limit=4))
+    if not found:
+        raise Failure(f"there is no session {wanted!r}", f"{run.hint('ls')}  lists them", exit_code=NOT_FOUND)
+    if len(found) > 1:
+        raise Failure(f"{wanted!r} is the beginning of more than one id: {', '.join(found[:3])}{' …' if found[3:] else ''}",
+            exit_code=USAGE)
+    last_used.write(found[0])
+    return found[0]

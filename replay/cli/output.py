@@ -1,0 +1,188 @@
+"""What a command prints: tables for people, JSON for programs, notices beside both on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import typer
+
+from replay.cli.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+Format = Literal["json", "ndjson", "table"]
+
+GAP = 2
+NARROWEST = 12
+"""The fewest characters that the column of free width is given, however narrow the terminal."""
+BATCH = 500
+"""How many rows of a table are laid out at a time, so that a long one can be read while it is made."""
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a table: its title, and what stands in it for a record.
+
+    `free` is the one column that takes the width left over; its texts are cut, or wrapped with `wraps`.
+    """
+
+    title: str
+    cell: Callable[[Any], str | Text]
+    right: bool = False
+    free: bool = False
+    wraps: bool = False
+    style: str = ""
+
+
+class Output:
+    """Where a command's data and notices go; `format` None means what suits stdout, a terminal or a pipe."""
+
+    def __init__(self, *, format: Format | None = None, color: bool | None = None) -> None:  # noqa: A002 - the option's name
+        self._color = color
+        self._consoles: dict[str, Console] = {}
+        self.chosen = format
+        self.format: Format = format or ("table" if sys.stdout.isatty() else "ndjson")
+        # A terminal that cannot show a character is no reason to fail; what programs read is UTF-8 whatever the locale.
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+
+    @property
+    def for_people(self) -> bool:
+        """Whether a person is to read the data."""
+        return self.format == "table"
+
+    @property
+    def console(self) -> Console:
+        """The console on stdout."""
+        return self._console("stdout")
+
+    @property
+    def notices(self) -> Console:
+        """The console on stderr."""
+        return self._console("stderr")
+
+    def notice(self, text: str) -> None:
+        """Tell a person something that is no data."""
+        self.notices.print(visible(text), soft_wrap=True)
+
+    def print(self, text: str | Text = "") -> None:
+        """Print a line for people; one that is too long is left for the terminal to wrap."""
+        self.console.print(text, soft_wrap=True)
+
+    def write(self, text: str) -> None:
+        """Write text as it is, but for what a terminal would take as a command."""
+        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+    def value(self, record: object) -> None:
+        """Print one record as JSON, over several lines with --json."""
+        encoded = msgspec.json.encode(record)
+        self._write_json(msgspec.json.format(encoded, indent=2) if self.format == "json" else encoded)
+
+    @contextlib.contextmanager
+    def listing(self, columns: Sequence[Column], *, whole: bool = True) -> Iterator[Callable[[object], None]]:
+        """A list, printed by calling what this gives with one record after the other.
+
+        A table is laid out at the end if `whole`, else as it grows; without records it has no head either.
+        """
+        with self._table(columns, whole=whole) if self.for_people else self.records() as add:
+            yield add
+
+    @contextlib.contextmanager
+    def records(self) -> Iterator[Callable[[object], None]]:
+        """A list as JSON, printed likewise: an array with --json, else an object per line."""
+        if self.format != "json":
+            yield lambda record: self._write_json(msgspec.json.encode(record))
+            return
+        before = "["
+
+        def add(record: object) -> None:
+            nonlocal before
+            sys.stdout.write(before + "\n  ")
+            self._write_json(msgspec.json.encode(record), end="")
+            before = ","
+
+        yield add
+        sys.stdout.write("[]\n" if before == "[" else "\n]\n")
+
+    @contextlib.contextmanager
+    def _table(self, columns: Sequence[Column], *, whole: bool) -> Iterator[Callable[[object], None]]:
+        rows: list[list[Text]] = []
+        head = True
+
+        def lay_out() -> None:
+            nonlocal head
+            self._print_rows(columns, rows, head=head)
+            rows.clear()
+            head = False
+
+        def add(record: object) -> None:
+            rows.append([_cell(column, record) for column in columns])
+            if not whole and len(rows) >= BATCH:
+                lay_out()
+
+        yield add
+        if rows:
+            lay_out()
+
+    def _print_rows(self, columns: Sequence[Column], rows: Sequence[Sequence[Text]], *, head: bool) -> None:
+        from rich.table import Table
+
+        table = Table(box=None, show_header=head, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+        widths = [max(len(column.title), *(row[at].cell_len for row in rows)) for at, column in enumerate(columns)]
+        taken = sum(width for column, width in zip(columns, widths, strict=True) if not column.free)
+        left = max(self.console.width - taken - GAP * (len(columns) - 1), NARROWEST)
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(
+                column.title,
+                width=min(width, left) if column.free else width,
+                no_wrap=not column.wraps,
+                overflow="fold" if column.wraps else "ellipsis",
+                justify="right" if column.right else "left",
+                style=column.style,
+            )
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(table, crop=False)
+
+    def _write_json(self, encoded: bytes, end: str = "\n") -> None:
+        sys.stdout.write(encoded.decode() + end)
+
+    def _console(self, name: Literal["stdout", "stderr"]) -> Console:
+        if name not in self._consoles:
+            from rich.console import Console
+
+            self._consoles[name] = Console(
+                file=getattr(sys, name),
+                force_terminal=self._color or None,
+                no_color=None if self._color is None else not self._color,
+                highlight=False,
+                markup=False,
+                emoji=False,
+            )
+        return self._consoles[name]
+
+
+def _cell(column: Column, record: object) -> Text:
+    from rich.text import Text
+
+    cell = column.cell(record)
+    return Text(cell) if isinstance(cell, str) else cell
+
+
+@contextlib.contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """End quietly when nobody reads stdout any more, as with `| head -1`."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer must not fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None

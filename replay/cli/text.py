@@ -1,0 +1,86 @@
+"""Texts and times as a person reads them in one line of a terminal."""
+
+from __future__ import annotations
+
+import bisect
+import datetime as dt
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+LONGEST_LINE: Final = 1_000
+"""The characters of a text that are looked at for one line of it."""
+SHORTEST_ID: Final = 6
+AGES: Final = ((60, "s"), (60, "m"), (24, "h"), (7, "d"), (4.35, "w"), (12, "mo"))
+
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """The text with control characters made visible, so that a stored text cannot steer a terminal."""
+    return _CONTROL.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """The beginning of a text in one line, fit for a terminal."""
+    return visible(" ".join(text[:LONGEST_LINE].split()))
+
+
+def first_words(message: Mapping[str, Any]) -> str:
+    """The first words of a message, or the names of its parts where no text is."""
+    for part in message["parts"]:
+        if part["type"] == "text" and isinstance(part.get("text"), str) and (text := one_line(part["text"])):
+            return text
+    names = (str(part.get("toolName") or part.get("filename") or part["type"]) for part in message["parts"])
+    return one_line(" ".join(f"[{name}]" for name in names))
+
+
+def age(time: dt.datetime, now: dt.datetime) -> str:
+    """How long ago a time was, in its largest unit."""
+    count = max((now - time).total_seconds(), 0.0)
+    if count < 1:
+        return "now"
+    for size, unit in AGES:
+        if count < size:
+            return f"{int(count)}{unit} ago"
+        count /= size
+    return f"{int(count)}y ago"
+
+
+def clock(time: dt.datetime, now: dt.datetime) -> str:
+    """A time in this machine's zone: of today the time of day, else the day too."""
+    local = time.astimezone()
+    same_day = local.date() == now.astimezone().date()
+    return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def compact(number: int) -> str:
+    """A number in few characters, rounded from ten thousand on."""
+    for start, size, unit in ((10_000_000, 1_000_000, "M"), (10_000, 1_000, "k")):
+        if number >= start:
+            return f"{number / size:.0f}{unit}"
+    return str(number)
+
+
+class ShortIds:
+    """The shortest beginning of each id that no other id shares, but not so short that the next id will share it."""
+
+    def __init__(self, ids: Collection[str]) -> None:
+        self._sorted: Sequence[str] = sorted(ids)
+
+    def __call__(self, id: str) -> str:
+        """The short form of an id; the whole of one that is not much longer, or not among the ids."""
+        at = bisect.bisect_left(self._sorted, id)
+        if at == len(self._sorted) or self._sorted[at] != id:
+            return visible(id)
+        neighbours = self._sorted[max(at - 1, 0) : at] + self._sorted[at + 1 : at + 2]
+        shared = max((len(os.path.commonprefix([id, other])) for other in neighbours), default=0)
+        # The name of a format in front of the id tells nothing apart.
+        length = max(shared + 1, id.find(":") + 1 + SHORTEST_ID)
+        return visible(id if len(id) <= length + SHORTEST_ID // 2 else id[:length])
