@@ -57,6 +57,7 @@ class SQLiteDialect:
         self.url = url
         self.in_memory = url.database in (None, "", ":memory:")
         self._synchronous = synchronous
+        self._text_indexes: dict[str, FtsIndex] = {}
 
     def create_engine(self) -> AsyncEngine:
         """The engine: every connection it opens gets the same settings."""
@@ -128,7 +129,10 @@ class SQLiteDialect:
 
     def text_index(self, name: str) -> FtsIndex:
         """The text index with this name."""
-        return FtsIndex(name)
+        found = self._text_indexes.get(name)
+        if found is None:
+            found = self._text_indexes[name] = FtsIndex(name)
+        return found
 
     def has_table(self, tx: Tx, table: str) -> bool:
         """Whether the database has this table."""

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from eventstore.ports import Tx
     from projections.overview import Place
     from replay.cli.drawing import Line, Tree
     from replay.cli.options import Run
     from replay.cli.output import Output
+    from replay.cli.text import ShortIds
     from sessions.store import Store
 
 ROLE_STYLES: Final = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "blue"}
-HERE: Final = "← current leaf"
+HERE: Final = "  ← current leaf"
 BATCH: Final = 500
 """For how many lines at a time the messages are read."""
 NARROWEST: Final = 12
+"""The fewest characters of a message that are shown, however narrow the terminal."""
 
 
 async def graph(
@@ -45,27 +49,24 @@ async def draw(store: Store, out: Output, session_id: str, *, full: bool = False
     from replay.cli.text import ShortIds, counted, one_line
 
     session = await overview_of(store, session_id)
-    stream_no, tree = await _tree(store, session_id, session.leaf_id)
-    branches = counted(session.branches, "branch", "branches")
-    out.print(f"{one_line(session.name)} · {counted(session.messages, 'message')} · {branches}")
+    stream_no, tree = await _read_tree(store, session_id, session.leaf_id)
+    numbers = f"{counted(session.messages, 'message')}, {counted(session.branches, 'branch', 'branches')}"
+    out.print(f"{one_line(session.name)} ({numbers})")
     short = ShortIds([place.id for place in tree.places])
     lines = list(tree.draw(full=full))
     for start in range(0, len(lines), BATCH):
         batch = lines[start : start + BATCH]
-        words = await store.log.read(partial(_words, stream_no=stream_no, places=_shown(batch, tree)))
+        shown = [tree.places[line.index] for line in batch if line is not None and line.index is not None]
+        words = await store.log.read(partial(_words, stream_no=stream_no, places=shown))
         for line in batch:
-            _print_line(out, line, tree, short, words)
-
-
-def _shown(lines: Sequence[Line | None], tree: Tree) -> list[Place]:
-    return [tree.places[line.index] for line in lines if line is not None and line.index is not None]
+            out.print("" if line is None else _row(line, tree, short, words, out.console.width))
 
 
 async def _list(store: Store, out: Output, session_id: str) -> None:
     from replay.cli.overview import overview_of
 
     session = await overview_of(store, session_id)
-    _, tree = await _tree(store, session_id, session.leaf_id)
+    _, tree = await _read_tree(store, session_id, session.leaf_id)
     with out.records() as add:
         for at, place in enumerate(tree.places):
             add(
@@ -81,15 +82,13 @@ async def _list(store: Store, out: Output, session_id: str) -> None:
             )
 
 
-async def _tree(store: Store, session_id: str, leaf_id: str | None) -> tuple[int, Tree]:
+async def _read_tree(store: Store, session_id: str, leaf_id: str | None) -> tuple[int, Tree]:
     from eventstore.rows import find_stream
     from projections.overview import page_of_places
     from replay.cli.drawing import Tree
 
     stream_no, _ = await store.log.read(partial(find_stream, stream_id=session_id))
-    places: list[Place] = []
-    page, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_row=0))
-    places += page
+    places, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_row=0))
     while after:
         page, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_row=after))
         places += page
@@ -97,20 +96,30 @@ async def _tree(store: Store, session_id: str, leaf_id: str | None) -> tuple[int
 
 
 def _words(tx: Tx, stream_no: int, places: Sequence[Place]) -> dict[str, str]:
+    """The first words of messages by their ids."""
     import msgspec
 
     from projections.message_tree import find_message
     from replay.cli.text import first_words
 
     found = ((place.id, find_message(tx, stream_no, place.id)) for place in places)
-    return {id: first_words(msgspec.json.decode(stored.content)) for id, stored in found if stored is not None}
+    return {name: first_words(msgspec.json.decode(stored.content)) for name, stored in found if stored is not None}
 
 
-def _print_line(out: Output, line: Line | None, tree: Tree, short: object, words: dict[str, str]) -> None:
+def _row(line: Line, tree: Tree, short: ShortIds, words: dict[str, str], width: int) -> Text:
     from rich.text import Text
 
-    if line is None:
-        out.print()
-        return
-    text = Text(line.lead, style="dim")
-    out.print(text)
+    from replay.cli.text import one_line
+
+    row = Text(line.lead, style="dim")
+    if line.index is None:
+        return row.append(f"{line.glyph} {line.hidden:,} messages")
+    place = tree.places[line.index]
+    here = HERE if line.index == tree.current else ""
+    row.append(line.glyph, style="not dim bold" if tree.on_path(line.index) else "not dim")
+    row.append(f" {short(place.id)}", style="not dim yellow")
+    row.append(f"  {one_line(place.role)}", style=f"not dim {ROLE_STYLES.get(place.role, 'default')}")
+    said = Text(words.get(place.id, ""))
+    said.truncate(max(width - row.cell_len - len(here) - 2, NARROWEST), overflow="ellipsis")
+    row.append("  ").append_text(said)
+    return row.append(here, style="not dim bold")

@@ -1,0 +1,108 @@
+"""`log`: the events of a session, or of all, as a list."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from eventstore import Envelope
+    from replay.cli.options import Run
+    from replay.cli.output import Output
+    from sessions.store import Store
+
+
+async def log(
+    run: Run,
+    session: Annotated[
+        str | None, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="The events of all sessions.")] = False,  # noqa: FBT002
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", min=0, help="Only the newest so many; with --from, the first so many.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="POSITION|TIME", help="Begin here; a time is ISO-8601, 2h, or yesterday.")
+    ] = None,
+    types: Annotated[
+        str, typer.Option("--type", metavar="GLOB", help="Only events of such types, as message_*.")
+    ] = "*",
+) -> None:
+    """List events, the oldest first."""
+    from replay.cli.failures import USAGE, Failure
+    from replay.cli.opening import find_session, reading
+    from replay.cli.starts import parse_start, start_of
+
+    if (session is None) is not every:
+        raise Failure("name either a session or --all", run.hint("log", "--all"), exit_code=USAGE)
+    wanted = parse_start(start, dt.datetime.now(dt.UTC))
+    async with reading(run) as store:
+        stream_id = None if session is None else await find_session(run, store, session)
+        begin = partial(start_of, stream_id=stream_id, wanted=wanted, types=types, newest=number)
+        first = await store.log.read(begin)
+        count = await print_events(store, run.out, stream_id, first=first, types=types, most=number)
+    if not count and run.out.for_people:
+        run.out.notice("no event is like that")
+
+
+async def print_events(
+    store: Store, out: Output, stream_id: str | None, *, first: int = 1, types: str = "*", most: int | None = None
+) -> int:
+    """Print the events of a stream from a version on, or of all from a position on; returns how many."""
+    from projections.overview import session_ids
+    from replay.cli.output import Column
+    from replay.cli.summaries import summary_of
+    from replay.cli.text import ShortIds, clock
+
+    now = dt.datetime.now(dt.UTC)
+    columns = [
+        Column(title="POS", cell=lambda event: str(event["position"]), right=True, style="yellow"),
+        Column(title="VER", cell=lambda event: str(event["version"]), right=True),
+        Column(title="TIME", cell=lambda event: clock(event["recorded_at"], now)),
+        Column(title="TYPE", cell=lambda event: event["type"], style="cyan"),
+        Column(title="SUMMARY", cell=lambda event: event["summary"], free=True),
+    ]
+    if stream_id is None and out.for_people:
+        short = ShortIds(await store.log.read(session_ids))
+        columns.insert(3, Column(title="SESSION", cell=lambda event: short(event["stream_id"])))
+    if stream_id is None:
+        events = store.log.read_all(after=first - 1)
+    else:
+        events = store.log.read_stream(stream_id, from_version=first)
+    count = 0
+    async with aclosing(_limited(events, types, most)) as found:
+        with out.listing(columns, whole=False) as add:
+            async for envelope in found:
+                add(_record(envelope, summary_of(envelope.event)))
+                count += 1
+    return count
+
+
+async def _limited(events: AsyncIterator[Envelope], types: str, most: int | None) -> AsyncGenerator[Envelope, None]:
+    left = most
+    if left == 0:
+        return
+    async for envelope in events:
+        if fnmatchcase(envelope.type, types):
+            yield envelope
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+
+
+def _record(envelope: Envelope, summary: str) -> dict[str, Any]:
+    return {
+        "position": envelope.position,
+        "version": envelope.version,
+        "recorded_at": envelope.recorded_at,
+        "stream_id": envelope.stream_id,
+        "type": envelope.type,
+        "event_id": envelope.event_id,
+        "summary": summary,
+    }

@@ -1,0 +1,62 @@
+"""Progress of work that takes longer than a second, shown on a terminal and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from replay.cli.output import Output
+
+SECONDS: Final = 1.0
+
+
+class Report(Protocol):
+    """Takes how much is done, how much there is (None: nobody knows), and what is at hand; from any thread."""
+
+    def __call__(self, done: int, total: int | None = None, what: str = "") -> None:
+        """Note how far the work is."""
+
+
+@contextlib.asynccontextmanager
+async def progress(out: Output, title: str, unit: str) -> AsyncIterator[Report]:
+    """Show the progress of the work in this context once it has taken longer than a second."""
+    if not out.notices.is_terminal:
+        yield _ignore
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn(f"{{task.completed:,.0f}} {unit}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[what]}", justify="left"),
+        console=out.notices,
+        transient=True,
+    )
+    task = bar.add_task(title, total=None, rate="", what="")
+
+    def report(done: int, total: int | None = None, what: str = "") -> None:
+        elapsed = bar.tasks[0].elapsed or 0.0
+        rate = f"{done / elapsed:,.0f}/s" if elapsed >= SECONDS else ""
+        bar.update(task, completed=done, total=total, rate=rate, what=what[:40])
+
+    async def start() -> None:
+        await asyncio.sleep(SECONDS)
+        bar.start()
+
+    starting = asyncio.create_task(start())
+    try:
+        yield report
+    finally:
+        starting.cancel()
+        bar.stop()
+
+
+def _ignore(done: int, total: int | None = None, what: str = "") -> None:
+    """Takes progress that nobody sees."""

@@ -1,0 +1,109 @@
+"""`search`: the messages that hold some words, across sessions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from projections.search_index import SearchResult
+    from replay.cli.options import Run
+    from replay.cli.output import Output
+    from sessions.store import Store
+
+# Characters that no message shows to anyone; Output makes those of a message visible.
+OPEN, CLOSE = "\x02", "\x03"
+
+
+async def search(
+    run: Run,
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY...", help="Words, all of them meant; '\"some words\"' is a phrase.")
+    ],
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Only in this session: an id, or its beginning, or @.")
+    ] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Only messages of this role, as user.")] = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=0, help="Show so many at most.", show_default=True)] = 20,
+) -> None:
+    """Find messages by their words, the best match first."""
+    from replay.cli.opening import find_session, reading
+
+    async with reading(run) as store:
+        session_id = None if session is None else await find_session(run, store, session)
+        found = await find(store, " ".join(query), session_id=session_id, role=role, limit=number, marked=run.out.for_people)
+        await print_results(store, run.out, found)
+    if not found and run.out.for_people:
+        run.out.notice("nothing found")
+
+
+async def find(
+    store: Store, query: str, *, session_id: str | None = None, role: str | None = None, limit: int = 20, marked: bool
+) -> list[SearchResult]:
+    """The best matches; in the snippets of `marked` ones the words that were found stand between two characters."""
+    from eventstore.rows import find_stream
+    from projections.search_index import search as search_index
+
+    stream_no = None
+    if session_id is not None:
+        stream_no, _ = await store.log.read(partial(find_stream, stream_id=session_id))
+    asked = limit
+    while True:
+        hits = await store.log.read(
+            partial(
+                search_index,
+                text=query,
+                stream_no=stream_no,
+                limit=asked,
+                order="relevance",
+                highlight=(OPEN, CLOSE) if marked else ("", ""),
+            )
+        )
+        found = [hit for hit in hits if role in (None, hit.role)]
+        if len(found) >= limit or len(hits) < asked:
+            return found[:limit]
+        # The index knows no roles: look further down.
+        asked *= 4
+
+
+async def print_results(store: Store, out: Output, results: list[SearchResult]) -> None:
+    """Print search results, with the words that were found standing out."""
+    from projections.overview import session_ids
+    from replay.cli.output import Column
+    from replay.cli.text import ShortIds, age, one_line
+
+    short = ShortIds(await store.log.read(session_ids) if out.for_people else [])
+    now = dt.datetime.now(dt.UTC)
+    columns = [
+        Column(title="SESSION", cell=lambda hit: short(hit.session_id), style="yellow"),
+        Column(title="ROLE", cell=lambda hit: one_line(hit.role)),
+        Column(title="AGE", cell=lambda hit: age(hit.created_at, now)),
+        Column(title="SNIPPET", cell=lambda hit: _marked(hit.snippet), free=True, wraps=True),
+    ]
+    with out.listing(columns) as add:
+        for hit in results:
+            record = {
+                "session_id": hit.session_id,
+                "id": hit.id,
+                "role": hit.role,
+                "created_at": hit.created_at,
+                "snippet": hit.snippet,
+            }
+            add(hit if out.for_people else record)
+
+
+def _marked(snippet: str) -> Text:
+    from rich.text import Text
+
+    from replay.cli.text import one_line
+
+    text = Text()
+    for number, piece in enumerate(snippet.split(OPEN)):
+        found, _, after = piece.partition(CLOSE) if number else ("", "", piece)
+        text.append(one_line_kept(found), style="bold red").append(one_line_kept(after))
+    return text
