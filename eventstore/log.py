@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ from eventstore import migrations, rows
 from eventstore.database import Database
 from eventstore.dialect import Dialect
 from eventstore.envelope import Envelope
-from eventstore.errors import InvalidArgumentError
+from eventstore.errors import InvalidArgumentError, StoreClosedError
 from eventstore.events import Event
 from eventstore.expected import ANY, ExpectedVersion, check_argument
 from eventstore.group import Committed, Decide, Head, Proposal, apply
@@ -179,6 +180,8 @@ class EventLog:
             nonlocal reached
             stream_no, version = rows.find_stream(tx, stream_id)
             if reached is None:
+                if rows.high_water(tx) < position:
+                    return [], position
                 reached = rows.version_at(tx, stream_no, version, position)
             page, last = rows.page_of_stream(tx, stream_no, reached + 1, LAST_VERSION)
             if last is None:
@@ -191,7 +194,8 @@ class EventLog:
     async def _follow(
         self, start: Now | int, next_page: Callable[[int], Awaitable[tuple[list[Envelope], int]]]
     ) -> AsyncIterator[Envelope]:
-        with self._hints.listening() as bell:
+        # A store that is closed during a read is the end, as it is for those who wait.
+        with self._hints.listening() as bell, contextlib.suppress(StoreClosedError):
             position = start if isinstance(start, int) else await start.position()
             while not self._hints.closed:
                 # Cleared before reading, so that a write during the read rings again.

@@ -64,6 +64,8 @@ _ASCII_OR_CLUSTER = re.compile(f"[\x00-\x7f]+(?=[\x00-\x7f]|\\Z)|{_CLUSTER}")
 
 _SPACE = re.compile(r"\s+")
 _NO_CUT_BEFORE = re.compile(f"[{_ATTACHED}{MARKS.beyond}\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+# A joiner, and the viramas that make one sign of two consonants.
+_NO_CUT_AFTER = re.compile("[\u200d\u094d\u09cd\u0acd\u0b4d\u0c4d\u0d4d]")
 _FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
 
 # People mean a quote by these too: telephones type the curly ones, Germans the low one, Asian keyboards the wide one.
@@ -320,7 +322,7 @@ def _densest(finds: Sequence[_Find], width: int) -> tuple[int, int]:
 
 def _inseparable(text: str, index: int) -> bool:
     """Tell whether a cut before `index` would part what is seen as one character."""
-    if _NO_CUT_BEFORE.match(text, index) or text[index - 1] == "\u200d" or text[index - 1 : index + 1] == "\r\n":
+    if _NO_CUT_BEFORE.match(text, index) or _NO_CUT_AFTER.match(text, index - 1) or text.startswith("\r\n", index - 1):
         return True
     flag_letters = 0
     while flag_letters <= index and _FLAG_LETTER.match(text, index - flag_letters):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from replay.cli.options import Run
+
 if TYPE_CHECKING:
     from rich.text import Text
 
     from eventstore.ports import Tx
     from projections.overview import Place
     from replay.cli.drawing import Line, Tree
-    from replay.cli.options import Run
     from replay.cli.output import Output
     from replay.cli.text import ShortIds
     from sessions.store import Store

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replay.cli.options import Run
+
 if TYPE_CHECKING:
     from eventstore import Envelope
-    from replay.cli.options import Run
     from replay.cli.output import Output
     from sessions.store import Store
 

@@ -46,7 +46,7 @@ def locate(run: Run) -> Location:
         raise Failure(
             "a store in memory ends with the command that made it", "name a file: sqlite:///file.db", exit_code=USAGE
         )
-    return Location(run.url, Path(str(dialect.url.database)))
+    return Location(run.url, Path(str(dialect.url.database)).absolute())
 
 
 def default_file() -> Path:

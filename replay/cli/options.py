@@ -67,7 +67,7 @@ def command_line(*words: str, store: str | None) -> str:
 def with_shared_options(
     function: Callable[..., Coroutine[Any, Any, None] | None], *, lists: bool = True
 ) -> Callable[..., None]:
-    """A command with the shared options; those that choose a format only with `lists`."""
+    """A command with the shared options; without `lists` it prints for people and takes no format."""
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters.values())[1:]
     shared = {"store": StoreOption, "color": ColorOption}
@@ -83,7 +83,7 @@ def with_shared_options(
         try:
             from replay.cli.output import Output, quiet_pipe
 
-            out = Output(format=_format(context, options) if lists else None, color=color)
+            out = Output(format=_format(context, options) if lists else "table", color=color)
             run = Run(url=store or os.environ.get(URL_VARIABLE) or None, store=store, out=out)
             with quiet_pipe():
                 _call(function, run, values)

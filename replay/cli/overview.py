@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replay.cli.options import Run
+
 if TYPE_CHECKING:
     from projections.overview import Overview
-    from replay.cli.options import Run
     from replay.cli.output import Output
     from sessions.store import Store
 

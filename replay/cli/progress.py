@@ -7,10 +7,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final, Protocol
 
+from replay.cli.text import one_line
+
 if TYPE_CHECKING:
     from replay.cli.output import Output
 
 SECONDS: Final = 1.0
+WHAT: Final = 30
+"""The characters that are shown of what is at hand."""
 
 
 class Report(Protocol):
@@ -35,7 +39,7 @@ async def progress(out: Output, title: str, unit: str) -> AsyncIterator[Report]:
         TextColumn(f"{{task.completed:,.0f}} {unit}"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[what]}", justify="left"),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
         console=out.notices,
         transient=True,
     )
@@ -44,7 +48,7 @@ async def progress(out: Output, title: str, unit: str) -> AsyncIterator[Report]:
     def report(done: int, total: int | None = None, what: str = "") -> None:
         elapsed = bar.tasks[0].elapsed or 0.0
         rate = f"{done / elapsed:,.0f}/s" if elapsed >= SECONDS else ""
-        bar.update(task, completed=done, total=total, rate=rate, what=what[:40])
+        bar.update(task, completed=done, total=total, rate=rate, what=one_line(what)[:WHAT])
 
     async def start() -> None:
         await asyncio.sleep(SECONDS)

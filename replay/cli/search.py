@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replay.cli.options import Run
+
 if TYPE_CHECKING:
     from rich.text import Text
 
     from projections.search_index import SearchResult
-    from replay.cli.options import Run
     from replay.cli.output import Output
     from sessions.store import Store
 
-# Characters that no message shows to anyone; Output makes those of a message visible.
 OPEN, CLOSE = "\x02", "\x03"
+"""What stands around the words that were found until they are given a style."""
 
 
 async def search(
@@ -100,10 +101,10 @@ async def print_results(store: Store, out: Output, results: list[SearchResult]) 
 def _marked(snippet: str) -> Text:
     from rich.text import Text
 
-    from replay.cli.text import one_line
+    from replay.cli.text import visible
 
     text = Text()
-    for number, piece in enumerate(snippet.split(OPEN)):
+    for number, piece in enumerate(" ".join(snippet.split()).split(OPEN)):
         found, _, after = piece.partition(CLOSE) if number else ("", "", piece)
-        text.append(one_line_kept(found), style="bold red").append(one_line_kept(after))
+        text.append(visible(found), style="bold red").append(visible(after))
     return text

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replay.cli.options import Run
+
 if TYPE_CHECKING:
     from projections.overview import Overview
-    from replay.cli.options import Run
 
 
 async def show(

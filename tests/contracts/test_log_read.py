@@ -176,13 +176,22 @@ async def test_events_read_back_equal(log: EventLog) -> None:
     assert list(envelope.event.message) == ["id", "role", "parts", "z", "a", ""]
 
 
-async def insert_event(log: EventLog, position: int, version: int, kind: str, schema: int, payload: str) -> None:
-    """Insert an event by SQL, as another program might."""
-    values = (position, 1, version, f"id{position}", kind, schema, 0, b"", payload, b"", b"")
+async def insert_events(log: EventLog, *events: tuple[int, str, int, str]) -> None:
+    """Insert the events of a new stream by SQL, as another program might: position, type, schema and payload."""
     names = COLUMNS.split(", ")
-    statement = sql(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join(':' + name for name in names)})", *names)
-    await log.database.write(lambda tx: tx.execute(statement, values))
-    await log.database.write(lambda tx: tx.execute(sql(f"UPDATE streams SET version = {version} WHERE stream_no = 1")))
+    event = sql(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join(':' + name for name in names)})", *names)
+    rows = [
+        (position, 1, version, f"id{position}", kind, schema, 0, b"", payload, b"", b"")
+        for version, (position, kind, schema, payload) in enumerate(events, start=1)
+    ]
+    await log.database.write(lambda tx: tx.executemany(event, rows))
+    head = sql(f"INSERT INTO streams (stream_no, stream_id, version, hash, recorded_at) VALUES (1, 's', {len(events)}, x'', 0)")
+    await log.database.write(lambda tx: tx.execute(head))
+
+
+def payload_of(text: str) -> str:
+    """Return the stored payload of a small event."""
+    return f'{{"event":{{"type":"leaf_selected","message_id":"{text}"}}}}'
 
 
 @pytest.mark.parametrize(
@@ -204,8 +213,7 @@ async def test_event_that_nobody_understands_stops_nobody(
     log: EventLog, kind: str, schema: int, payload: str, reason: str
 ) -> None:
     """An event that this code cannot read is handed out raw with a reason, and those around it as always."""
-    await log.append("s", notes("a"))
-    await insert_event(log, 2, 2, kind, schema, payload)
+    await insert_events(log, (1, "leaf_selected", 1, payload_of("a")), (2, kind, schema, payload))
     await log.append("s", notes("b"), expected=2)
     following = log.subscribe(after=0)
     live = [await anext(following) for _ in range(3)]
@@ -219,9 +227,9 @@ async def test_event_that_nobody_understands_stops_nobody(
 
 async def test_unknown_keys_are_left_alone(log: EventLog) -> None:
     """An event written by newer code with keys more than are known is read for what is known."""
-    await log.append("s", notes("a"))
-    await insert_event(log, 2, 2, "leaf_selected", 1, '{"new":1,"event":{"x":[],"message_id":"b","type":"leaf_selected"}}')
-    assert texts_of(await stream(log)) == ["a", "b"]
+    payload = '{"new":1,"event":{"x":[],"message_id":"a","type":"leaf_selected"}}'
+    await insert_events(log, (1, "leaf_selected", 1, payload))
+    assert texts_of(await stream(log)) == ["a"]
 
 
 VALUES = "99, 1, 99, 'new', type, schema, recorded_at, salt, payload, payload_digest, hash"
@@ -267,8 +275,7 @@ async def test_event_with_new_keys_can_be_inserted(log: EventLog) -> None:
 
 async def test_positions_may_have_gaps(log: EventLog) -> None:
     """Gaps between positions, as a pruned log has, hide nothing from readers, and are not filled later."""
-    await log.append("s", notes("a"))
-    await insert_event(log, 5_000, 2, "leaf_selected", 1, '{"event":{"type":"leaf_selected","message_id":"b"}}')
+    await insert_events(log, (1, "leaf_selected", 1, payload_of("a")), (5_000, "leaf_selected", 1, payload_of("b")))
     position = (await log.append("s", notes("c"))).envelopes[0].position
     assert texts_of(await everything(log)) == ["a", "b", "c"]
     assert position > 5_000

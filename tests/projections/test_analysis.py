@@ -28,6 +28,9 @@ def is_cjk(character: str, category: str) -> bool:
     return character in CJK_BLOCKS and (category[0] in "LNM" or category == "So")
 
 
+# The digest of the tokens of `test_tokens_are_pinned`, by the revision that gave them.
+PINNED = {1: "d1c06ed8151e87c43dd3a4d9c1031d9be20d4bc1c9f23d7be1715a01d49acfb4"}
+
 RULES: dict[str, tuple[CharacterSet, Callable[[str, str], bool]]] = {
     "cjk": (CJK, is_cjk),
     "letters": (LETTERS, lambda c, kind: (kind[0] in "LN" or kind == "Co") and not is_cjk(c, kind)),
@@ -44,7 +47,9 @@ def edges(rule: Callable[[str, str], bool]) -> tuple[int, ...]:
 
 def plainly(text: str) -> list[str]:
     """Analyse a text as the promise reads, step by step, over the whole text and without any short cut."""
-    text = "".join(" " if character in UNASSIGNED or "\ud800" <= character <= "\udfff" else character for character in text)
+    text = "".join(
+        " " if character in UNASSIGNED or "\ud800" <= character <= "\udfff" else character for character in text
+    )
     pieces = re.split("([\u3131-\u318e\uffa0-\uffdc])", text)
     for number in range(0, len(pieces), 2):
         folded = unicodedata.normalize("NFKD", pieces[number])
@@ -72,12 +77,11 @@ def finds(query: Query, text: str) -> bool:
 
 # Texts in which folding has something to do, far more often than in texts of any characters.
 PIECES = st.sampled_from(
-    [
-        *("word", "Running", "x²", "ﬁne", "Straße", "ΟΔΥΣΣΕΥΣ", "й", "e\u0301", "école", "İ", "ﷺ", "½", "℡", "Ⓐ", "क्षि", "नि"),
-        *("计划", "テスト", "ﾃｽﾄﾞ", "か\u3099", "か\u309a", "한국", "\u1112\u1161\u11ab", "ㅋㅋ", "ㅎㅏ", "하ㄳ", "㌔", "㈱", "ー"),
-        *("\u0301", "\u3099", "\u1161", "\u200d", "\ufe0f", "\u00ad", "\u093f", "\U000e0101", "\U0001e030", "\U0001133c"),
-        *(" ", "\n", "\x00", "_", "-", '"', "“", "…", "🎉", "🇩🇪", "👩‍👩‍👧", "👍🏽", "\ud83d", "\ue000", "\U00020000", "\u0378"),
-    ]
+    (
+        "word Running x² ﬁne Straße ΟΔΥΣΣΕΥΣ й e\u0301 école İ ﷺ ½ ℡ Ⓐ क्षि नि 计划 テスト ﾃｽﾄﾞ か\u3099 か\u309a "
+        "한국 ㅋㅋ ㅎㅏ 하ㄳ \u1112\u1161\u11ab ㌔ ㈱ ー \u0301 \u3099 \u1161 \u200d \ufe0f \u00ad \u093f \U000e0101 "
+        '\U0001e030 \U0001133c \x00 _ - " “ … 🎉 🇩🇪 👩\u200d👩\u200d👧 👍🏽 \ud83d \ue000 \U00020000 \u0378  \n'
+    ).split(" ")
 )
 TEXTS = st.one_of(st.text(), st.lists(st.one_of(PIECES, st.characters()), max_size=20).map("".join))
 
@@ -98,7 +102,7 @@ def test_tokens_are_pinned() -> None:
         digest.update("\n".join(analyse(text)).encode())
     words = "running generously national skies dying news proceeded herring 3rd early only's internationalization"
     digest.update(" ".join(analyse(words)).encode())
-    assert (analysis.REVISION, digest.hexdigest()) == (1, "PINNED")
+    assert digest.hexdigest() == PINNED[analysis.REVISION]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_tokens_are_pinned() -> None:
         ("Café CAFÉ cafe\u0301", ["cafe", "cafe", "cafe"]),
         ("ΟΔΥΣΣΕΥΣ οδυσσευς", ["οδυσσευσ", "οδυσσευσ"]),
         ("Привет МИР", ["привет", "мир"]),
-        ("Straße ＡＢＣ ﬁn", ["strass", "abc", "fin"]),
+        ("Straße \uff21\uff22\uff23 ﬁn", ["strass", "abc", "fin"]),
         ("שָׁלוֹם مُحَمَّد", ["שלום", "محمد"]),
         ("youer计划 v2版", ["youer", "计", "划", "v2", "版"]),
         ("テストー ﾃﾞｰﾀ か\u3099", ["テ", "ス", "ト", "ー", "デ", "ー", "タ", "が"]),
@@ -179,7 +183,7 @@ def test_threads_share_the_analysis(texts: list[str]) -> None:
         ("don't a@b.com 3.14.15", [["don"], ["t"], ["a"], ["b"], ["com"], ["3"], ["14"], ["15"]]),
         ("node-sqlite_x", [["node"], ["sqlite"], ["x"]]),
         ("youer计划", [["youer"], ["计", "划"]]),
-        ("评审 会议，评", [["评", "审"], ["会", "议"], ["评"]]),
+        ("评审 会议\uff0c评", [["评", "审"], ["会", "议"], ["评"]]),
         ("ㅎㅏ", [["ㅎ", "ㅏ"]]),
         ('"计划 youer"', [["计", "划", "youer"]]),
         ("word " * 1000, [["word"]]),
@@ -200,12 +204,12 @@ def test_query_without_words_asks_for_nothing(query: str) -> None:
     ("text", "query"),
     [
         ("Order BENCH-100821 shipped", "BENCH-100821"),
-        ("don't panic", "don’t"),
+        ("don't panic", "don\u2019t"),
         ("C++ and C#", "C++"),
         ("mail a@b.com", "a@b.com"),
         ("50% off", "50%"),
         ("NEAR the AND gate", "AND NEAR"),
-        ("重跑gen-itgc后50条悬空引用清零，修复已验证", "悬空 清零 gen"),
+        ("重跑gen-itgc后50条悬空引用清零\uff0c修复已验证", "悬空 清零 gen"),
         ("明天下午三点开项目评审会议", "评审会议"),
         ("新しいテストです", "ﾃｽﾄ"),
         ("오늘은 일본어 수업", "일본"),
@@ -251,9 +255,13 @@ LONG = "Nothing to see here. " * 40
         ("한국과 日本語テスト", "日本 테 ﾃｽ", "한국과 [日本]語[テス]ト"),
         ("one two three", '"two three" one', "[one] [two three]"),
         (f"{LONG}a needle here. {LONG}", "needle", "…to see here. a [needle] here. Nothing to…"),
-        (f"needle {LONG}", "needle", "[needle] Nothing to see here. Nothing…"),
+        (f"needle {LONG}", "needle", "[needle] Nothing to see here. Nothing to…"),
         (f"{LONG}last needle", "needle", "…here. Nothing to see here. last [needle]"),
-        (f"needle {LONG} thread {LONG} thread, needle {LONG}", "needle thread", "…see here.  [thread], [needle] Nothing…"),
+        (
+            f"needle {LONG}thread {LONG}thread, needle {LONG}",
+            "needle thread",
+            "…to see here. [thread], [needle] Nothing to…",
+        ),
         (LONG, "absent", "Nothing to see here. Nothing to see…"),
         ("x" * 300, "x" * 300, f"[{'x' * 40}]…"),
         ("", "absent", ""),
@@ -264,7 +272,9 @@ def test_snippet_shows_what_was_found(text: str, query: str, expected: str) -> N
     assert snippet(text, parse_query(query), width=40, highlight=("[", "]")) == expected
 
 
-@pytest.mark.parametrize("piece", ["e\u0301\u0316", "👩‍👩‍👧", "👍🏽", "🇩🇪", "か\u3099", "\u1112\u1161\u11ab", "\r\n", "क्षि"])
+@pytest.mark.parametrize(
+    "piece", ["e\u0301\u0316", "👩\u200d👩\u200d👧", "👍🏽", "🇩🇪", "か\u3099", "\u1112\u1161\u11ab", "\r\n", "क्षि"]
+)
 @pytest.mark.parametrize("before", ["", "a"])
 def test_snippet_cuts_no_character_apart(piece: str, before: str) -> None:
     """Whatever the width, a snippet begins and ends between what is seen as characters."""
@@ -275,7 +285,10 @@ def test_snippet_cuts_no_character_apart(piece: str, before: str) -> None:
         assert shown.removeprefix(before) in {piece * count for count in range(30)}
 
 
-@given(st.lists(st.one_of(PIECES.filter(lambda piece: piece != "…"), st.just("filler ")), max_size=80).map("".join), st.data())
+@given(
+    st.lists(st.one_of(PIECES.filter(lambda piece: piece != "…"), st.just("filler ")), max_size=80).map("".join),
+    st.data(),
+)
 def test_snippet_is_part_of_the_text(text: str, data: st.DataObject) -> None:
     """A snippet is a part of the text, no longer than asked for, and shows a find if there is room for one."""
     tokens = analyse(text)
@@ -293,20 +306,21 @@ def test_snippet_is_part_of_the_text(text: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("filler", ["filler ", "наполнитель ", "填充", "❤\ufe0f "])
 def test_snippet_of_a_long_text_reaches_over_pages(filler: str) -> None:
     """A find far into a long text is shown, also where one page of reading ends and the next begins."""
-    for place in range(analysis._PAGE - 12, analysis._PAGE + 12):
-        text = (filler * place)[:place] + " exact needle " + filler * analysis._PAGE
+    for place in range(analysis._PAGE - 14, analysis._PAGE + 3, 4):
+        text = (filler * place)[:place] + " exact needle " + filler * analysis._PAGE_OVERLAP
         assert "[exact needle]" in snippet(text, parse_query('"exact needle"'), highlight=("[", "]"))
 
 
-def test_snippet_takes_no_half_word_for_a_find() -> None:
+@pytest.mark.parametrize(
+    ("edge", "half"), [(analysis._PAGE, "dle"), (analysis._PAGE + analysis._PAGE_OVERLAP, "nee")], ids=["start", "end"]
+)
+def test_snippet_takes_no_half_word_for_a_find(edge: int, half: str) -> None:
     """A word that lies over the edge of a page is not found by its half."""
-    text = "x" * (analysis._PAGE - 4) + "needle " + "y " * analysis._PAGE + "a needle"
-    for edge in (analysis._PAGE, analysis._PAGE + analysis._PAGE_OVERLAP):
-        halves = f"{text[4 : edge - 1]} ab{text[edge + 3 :]} b end"
-        assert snippet(halves, parse_query("b"), highlight=("[", "]")).endswith("[b] end")
+    text = f"{'x ' * edge}"[: edge - 3] + "needle" + " x" * analysis._PAGE
+    assert "[" not in snippet(text, parse_query(half), highlight=("[", "]"))
 
 
 def test_snippet_of_a_huge_text_is_its_beginning() -> None:
     """A text of megabytes is read to a bound, and without a find its beginning is shown."""
     text = "filler " * 2_000_000 + "needle"
-    assert snippet(text, parse_query("needle"), width=20) == "filler filler…"
+    assert snippet(text, parse_query("needle"), width=20) == "filler filler filler…"

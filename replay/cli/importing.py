@@ -1,0 +1,180 @@
+"""`import`: conversations that other programs have exported become sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from replay.cli.options import Run
+
+if TYPE_CHECKING:
+    from replay.cli.output import Output
+    from sessions.importers import ImportReport
+    from sessions.store import Store
+
+STDIN: Final = "-"
+SHOWN: Final = 20
+"""How many problems a person is shown."""
+
+
+async def import_(
+    run: Run,
+    format: Annotated[  # noqa: A002 - the name of the argument
+        str, typer.Argument(metavar="FORMAT", help="The format, or auto, which tells it by what a file holds.")
+    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders or zips; - is stdin.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and write nothing.")] = False,  # noqa: FBT002
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at what cannot be read, instead of leaving it out.")] = False,  # noqa: FBT002
+) -> None:
+    """Import conversations; what is in the store already is not written again."""
+    from replay.cli.failures import FAILURE
+    from sessions.importers.formats import choose_formats
+
+    # Nothing is created for a command line that cannot work.
+    choose_formats(format)
+    for path in paths:
+        if str(path) != STDIN:
+            path.stat()
+    async with _store(run, dry_run=dry_run) as store:
+        report = await _import(store, run.out, format, paths, dry_run=dry_run, strict=strict)
+        branches = None if dry_run else await _count_branches(store, report)
+    if report.sessions and not dry_run:
+        _remember(run, report)
+    if run.out.for_people:
+        _print(run.out, report, branches, dry_run=dry_run)
+    else:
+        run.out.value(_record(report, branches, dry_run=dry_run))
+    if report.problems and not report.sessions:
+        raise typer.Exit(FAILURE)
+
+
+@contextlib.asynccontextmanager
+async def _store(run: Run, *, dry_run: bool) -> AsyncIterator[Store]:
+    """The store to import into; a dry run makes none, and compares with an empty one where there is none."""
+    from replay.cli.opening import locate, reading, writing
+    from sessions.store import open_store
+
+    if not dry_run:
+        opened = writing(run)
+    elif locate(run).path.exists():
+        opened = reading(run)
+    else:
+        opened = open_store("sqlite://")
+    async with opened as store:
+        yield store
+
+
+async def _import(
+    store: Store, out: Output, format: str, paths: Sequence[Path], *, dry_run: bool, strict: bool  # noqa: A002 - as above
+) -> ImportReport:
+    from replay.cli.progress import progress
+    from sessions.importers import import_file
+
+    reports: list[ImportReport] = []
+    async with progress(out, "importing", "conversations") as tell:
+        done = 0
+        for path in paths:
+            with _readable(path) as source:
+                report = await import_file(
+                    store,
+                    source,
+                    format=format,
+                    dry_run=dry_run,
+                    strict=strict,
+                    progress=lambda count, title, before=done: tell(before + count, None, title),
+                )
+            reports.append(report)
+            done += report.conversations
+    return _merged(reports)
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[Path]:
+    """The path, or for `-` a file named stdin that holds what is read there."""
+    if str(path) != STDIN:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "stdin"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield copy
+
+
+def _merged(reports: Sequence[ImportReport]) -> ImportReport:
+    from sessions.importers import ImportReport
+
+    return ImportReport(
+        conversations=sum(report.conversations for report in reports),
+        skipped=sum(report.skipped for report in reports),
+        messages=sum(report.messages for report in reports),
+        overlays=sum(report.overlays for report in reports),
+        repaired_links=sum(report.repaired_links for report in reports),
+        problems=[problem for report in reports for problem in report.problems],
+        sessions=[session for report in reports for session in report.sessions],
+    )
+
+
+async def _count_branches(store: Store, report: ImportReport) -> int:
+    from projections.overview import list_overviews
+
+    ids = {session.session_id for session in report.sessions}
+    return await store.log.read(lambda tx: sum(one.branches for one in list_overviews(tx) if one.id in ids))
+
+
+def _remember(run: Run, report: ImportReport) -> None:
+    """Let `@` mean the session that was imported last."""
+    from replay.cli.lastused import LastUsed
+    from replay.cli.opening import locate
+
+    LastUsed(locate(run).path).write(report.sessions[-1].session_id)
+
+
+def _record(report: ImportReport, branches: int | None, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dry_run": dry_run,
+        "conversations": report.conversations,
+        "messages": report.messages,
+        "new_messages": _inserted(report),
+        "branches": branches,
+        "repaired_links": report.repaired_links,
+        "skipped": report.skipped,
+        "problems": report.problems,
+        "sessions": report.sessions,
+    }
+
+
+def _inserted(report: ImportReport) -> int:
+    return sum(session.inserted for session in report.sessions)
+
+
+def _print(out: Output, report: ImportReport, branches: int | None, *, dry_run: bool) -> None:
+    from replay.cli.text import counted, visible
+
+    inserted = _inserted(report)
+    read = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
+    if branches is not None:
+        read += f", {counted(branches, 'branch', 'branches')}"
+    if report.repaired_links:
+        read += f", {counted(report.repaired_links, 'repaired link')}"
+    out.print(f"read: {read}")
+    if not report.sessions:
+        written = "nothing"
+    elif not inserted:
+        written = "nothing new, the store holds all of it"
+    else:
+        written = counted(inserted, "new message")
+    out.print(f"{'would write' if dry_run else 'written'}: {written}")
+    if report.problems:
+        out.print(f"left out: {counted(report.skipped, 'conversation')}; {counted(len(report.problems), 'problem')}:")
+        for problem in report.problems[:SHOWN]:
+            out.print(f"  {visible(str(problem))}")
+        if len(report.problems) > SHOWN:
+            out.print(f"  … and {len(report.problems) - SHOWN:,} more, which --json lists")
