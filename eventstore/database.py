@@ -99,16 +99,27 @@ class Database:
         """Close every connection; a second call does nothing."""
         if not self.closed:
             self.closed = True
+            # Reads that are under way give their connections back first; those behind them find the store closed.
+            for _ in range(READERS):
+                await self._readers.acquire()
             for connection in (self._writer, self._watcher, *self._idle):
                 if connection is not None:
                     connection.close()
+            self._idle.clear()
             await self.engine.dispose()
+            for _ in range(READERS):
+                self._readers.release()
 
     async def _checkout(self) -> Any:
         if self.closed:
             raise StoreClosedError
+        opening = asyncio.ensure_future(self.engine.raw_connection())
         try:
-            return await self.engine.raw_connection()
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # Cut off while it opens it would be lost, with its thread: the next reader gets it.
+            self._idle.append(await opening)
+            raise
         except (DBAPIError, InvalidRequestError) as error:
             raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import struct
 from typing import Any
 
 import msgspec
@@ -17,6 +18,11 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
 NO_HASH = bytes(32)
 """What stands in for the previous hash before the first event of a stream."""
+
+
+_LENGTH = struct.Struct(">I")
+_VERSION_LENGTH = struct.Struct(">QI")
+_SCHEMA_TIME = struct.Struct(">Qq")
 
 
 class UnreadableEvent(msgspec.Struct, frozen=True):
@@ -68,15 +74,13 @@ def header_of(stream_id: str, version: int, event_id: str, type: str, schema: in
     stream, event, kind = stream_id.encode(), event_id.encode(), type.encode()
     return b"".join(
         (
-            len(stream).to_bytes(4, "big"),
+            _LENGTH.pack(len(stream)),
             stream,
-            version.to_bytes(8, "big"),
-            len(event).to_bytes(4, "big"),
+            _VERSION_LENGTH.pack(version, len(event)),
             event,
-            len(kind).to_bytes(4, "big"),
+            _LENGTH.pack(len(kind)),
             kind,
-            schema.to_bytes(8, "big"),
-            recorded_at.to_bytes(8, "big", signed=True),
+            _SCHEMA_TIME.pack(schema, recorded_at),
         )
     )
 

@@ -218,6 +218,8 @@ class Group:
 
     def _repeated_in_all(self, proposals: Mapping[str, Proposed]) -> list[Envelope]:
         """What the first append wrote to all its streams; a repeat beside news in another stream is refused."""
+        if not any(isinstance(item, tuple) for proposed in proposals.values() for item in proposed):
+            return []
         repeated = {name: self._repeated(self._head(name), proposed) for name, proposed in proposals.items()}
         first = next((envelopes[0] for envelopes in repeated.values() if envelopes), None)
         if first is not None and any(proposed and not repeated[name] for name, proposed in proposals.items()):

@@ -56,10 +56,10 @@ def check_id(value: object, name: str, limits: Limits) -> str:
     """An identifier as it is stored: a text without NUL of at most `id_bytes`; else InvalidArgumentError."""
     if not isinstance(value, str):
         raise InvalidArgumentError(name, f"must be a string, not {type(value).__name__}")
-    text = clean_text(str(value))
+    text = value if type(value) is str and value.isascii() else clean_text(str(value))
     if "\0" in text:
         raise InvalidArgumentError(name, "must not hold NUL")
-    if len(text.encode()) > limits.id_bytes:
+    if len(text if text.isascii() else text.encode()) > limits.id_bytes:
         raise LimitExceededError("id_bytes", limits.id_bytes, name)
     return text
 

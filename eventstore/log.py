@@ -55,6 +55,7 @@ class EventLog:
         self._hints = Hints(database)
         self._writer = Writer(database, self.projections, clock, self._committed)
         self._publishing: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
 
     async def transact(
         self,
@@ -165,12 +166,19 @@ class EventLog:
         return await self.read(rows.high_water)
 
     async def close(self) -> None:
-        """Commit what is waiting, end every iterator, close the connections; a second call does nothing."""
-        if not self.database.closed:
-            await self._writer.close()
-            await self._hints.close()
-            await asyncio.gather(*self._publishing)
-            await self.database.close()
+        """Commit what is waiting, end every iterator, close the connections; a second call waits for the first.
+
+        It goes on to its end when the caller is cancelled, so that nobody is left waiting and nothing open.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        await self._writer.close()
+        await self._hints.close()
+        await asyncio.gather(*self._publishing)
+        await self.database.close()
 
     def _stream_pages(
         self, stream_id: str, types: Collection[str] | None, reached: int | None

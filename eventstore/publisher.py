@@ -36,10 +36,13 @@ class InProcessPublisher:
         follower = _Follower()
         self._followers[channel].add(follower)
         try:
-            while not self._closed:
+            while True:
+                # Cleared before looking, so that what comes while a message is worked on rings again.
+                follower.bell.clear()
                 while follower.waiting:
                     yield follower.waiting.popleft()
-                follower.bell.clear()
+                if self._closed:
+                    return
                 await follower.bell.wait()
         finally:
             self._followers[channel].discard(follower)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 from sqlalchemy import bindparam, select
@@ -44,14 +45,23 @@ _RUN = Statement(
     "stream_no",
     "run",
 )
+_of_range = (
+    messages.c.stream_no == bindparam("stream_no"),
+    messages.c.run == bindparam("run"),
+    messages.c.ordinal.between(bindparam("first"), bindparam("last")),
+)
 _RANGE = Statement(
+    select(messages.c.content, messages.c.created_at).where(*_of_range).order_by(messages.c.ordinal),
+    "stream_no",
+    "run",
+    "first",
+    "last",
+)
+_RANGE_PAGE = Statement(
     select(messages.c.content, messages.c.created_at, messages.c.ordinal)
-    .where(
-        messages.c.stream_no == bindparam("stream_no"),
-        messages.c.run == bindparam("run"),
-        messages.c.ordinal.between(bindparam("first"), bindparam("last")),
-    )
-    .order_by(messages.c.ordinal),
+    .where(*_of_range)
+    .order_by(messages.c.ordinal)
+    .limit(PAGE_MESSAGES),
     "stream_no",
     "run",
     "first",
@@ -107,20 +117,19 @@ def path_to(tx: Tx, stream_no: int, leaf_id: str | None) -> list[Range] | None:
     return ranges
 
 
-def read_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> list[Row]:
-    """(content, stored time, ordinal) of every message of a path, from the root on."""
-    rows: list[Row] = []
-    for part in ranges:
-        rows += tx.fetch(_RANGE, (stream_no, part.run, part.first, part.last))
-    return rows
+def read_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> Iterator[Row]:
+    """(content, stored time) of every message of a path, from the root on."""
+    return chain.from_iterable(
+        tx.iterate(_RANGE, (stream_no, part.run, part.first, part.last)) for part in ranges
+    )
 
 
 def page_of_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> tuple[list[Row], list[Range]]:
-    """The first messages of a path up to a page's bounds, as `read_path` gives them, and what is left of the path."""
+    """(content, stored time, ordinal) of a path's first messages up to a page's bounds, and what is left of it."""
     page: list[Row] = []
     size = 0
     for index, part in enumerate(ranges):
-        for row in tx.iterate(_RANGE, (stream_no, part.run, part.first, part.last)):
+        for row in tx.iterate(_RANGE_PAGE, (stream_no, part.run, part.first, part.last)):
             page.append(row)
             size += len(row[0])
             if len(page) >= PAGE_MESSAGES or size >= PAGE_BYTES:

@@ -10,9 +10,9 @@ from sqlalchemy import bindparam, func, select
 
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
-from eventstore.tables import streams
+from eventstore.tables import events, streams
 from projections.directory import sessions
-from projections.message_tree import messages, rows_of, trees
+from projections.message_tree import messages, trees
 
 PAGE_PLACES = 5_000
 
@@ -49,12 +49,13 @@ _BEGINNINGS = Statement(
     "most",
 )
 _PLACES = Statement(
-    select(messages.c.id, messages.c.parent_id, messages.c.role, messages.c.ordinal, messages.c.row_id)
-    .where(messages.c.row_id.between(bindparam("low"), bindparam("high")))
-    .order_by(messages.c.row_id)
+    select(messages.c.id, messages.c.parent_id, messages.c.role, messages.c.ordinal, events.c.version)
+    .join_from(events, messages, messages.c.row_id == events.c.position)
+    .where(events.c.stream_no == bindparam("stream_no"), events.c.version > bindparam("after"))
+    .order_by(events.c.version)
     .limit(bindparam("most")),
-    "low",
-    "high",
+    "stream_no",
+    "after",
     "most",
 )
 
@@ -109,10 +110,9 @@ def match_ids(tx: Tx, beginning: str, *, limit: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def page_of_places(tx: Tx, stream_no: int, after_row: int) -> tuple[list[Place], int]:
-    """The next messages of all branches in log order, and the row that the next page comes after (0: no more)."""
-    low, high = rows_of(stream_no)
-    rows = tx.fetch(_PLACES, (max(low, after_row + 1), high, PAGE_PLACES))
+def page_of_places(tx: Tx, stream_no: int, after_version: int) -> tuple[list[Place], int]:
+    """The next messages of all branches in log order, and the version that the next page comes after (0: no more)."""
+    rows = tx.fetch(_PLACES, (stream_no, after_version, PAGE_PLACES))
     page = [Place(id=row[0], parent_id=row[1], role=row[2], depth=row[3]) for row in rows]
     return page, rows[-1][4] if len(rows) == PAGE_PLACES else 0
 

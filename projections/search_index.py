@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 from sqlalchemy import bindparam, select
@@ -16,7 +17,7 @@ from eventstore.events import MessageAppended
 from eventstore.ports import Order, Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events
-from projections.analysis import REVISION, analyse, parse_query
+from projections.analysis import REVISION, Query, analyse, parse_query
 from projections.tmp_snippet import snippet
 from projections.base import Projection
 from projections.message import message_text
@@ -27,34 +28,36 @@ VERSION_BITS = 32
 MORE_FOR_TIES = 100
 """How many hits more than asked for are ranked across sessions, so that equal ranks can be put newest first."""
 
+LAST_ROW = (1 << 63) - 1
 MOST_HITS = 1 << 40
 """More than any store holds, and a number that every engine takes as a limit."""
 
+_of_index_row = (events.c.stream_no == bindparam("stream_no"), events.c.version == bindparam("version"))
 _HIT = Statement(
-    select(
-        messages.c.id,
-        messages.c.session_id,
-        messages.c.role,
-        messages.c.content,
-        messages.c.created_at,
-        messages.c.row_id,
-    )
+    select(messages.c.id, messages.c.session_id, messages.c.role, messages.c.content, messages.c.created_at)
     .join_from(events, messages, messages.c.row_id == events.c.position)
-    .where(events.c.stream_no == bindparam("stream_no"), events.c.version == bindparam("version")),
+    .where(*_of_index_row),
     "stream_no",
     "version",
 )
+_POSITION = Statement(select(events.c.position).where(*_of_index_row), "stream_no", "version")
 
 
-class SearchResult(msgspec.Struct, frozen=True):
-    """A message that holds what was searched for; `content` is its text and `snippet` the part around the words."""
+class SearchResult(msgspec.Struct, frozen=True, dict=True):
+    """A message that holds what was searched for; `content` is its text, `query` what was understood of the search."""
 
     id: str
     session_id: str
     role: str
     content: str
     created_at: dt.datetime
-    snippet: str
+    query: Query
+    highlight: tuple[str, str] = ("", "")
+
+    @cached_property
+    def snippet(self) -> str:
+        """The part of the text around the words; made when it is first asked for."""
+        return snippet(self.content, self.query, highlight=self.highlight)
 
 
 class SearchIndex(Projection):
@@ -96,19 +99,29 @@ def search(
     query = parse_query(text)
     if not query.phrases or limit == 0:
         return []
-    limit = min(limit, MOST_HITS)
-    low, high = (0, (1 << 63) - 1) if stream_no is None else (_index_row(stream_no, 0), _index_row(stream_no + 1, 0) - 1)
-    wanted = limit if stream_no is not None else limit + MORE_FOR_TIES
-    found = tx.dialect.text_index(INDEX).match(tx, query.phrases, low, high, wanted, order)
-    ranked = [(rank, -row[5], row) for row_id, rank in found for row in tx.fetch(_HIT, _message_of(row_id))]
-    if stream_no is None:
-        ranked.sort(key=lambda hit: hit[:2])
     results: list[SearchResult] = []
-    for _, _, (message_id, session_id, role, content, created_at, _) in ranked[:limit]:
-        body = message_text(msgspec.json.decode(content))
-        cut = snippet(body, query, highlight=highlight)
-        results.append(SearchResult(message_id, session_id, role, body, tx.dialect.to_time(created_at), cut))
+    for row in _best(tx, query, stream_no, min(limit, MOST_HITS), order):
+        for message_id, session_id, role, content, created_at in tx.fetch(_HIT, _message_of(row)):
+            body = message_text(msgspec.json.decode(content))
+            time = tx.dialect.to_time(created_at)
+            results.append(SearchResult(message_id, session_id, role, body, time, query, highlight))
     return results
+
+
+def _best(tx: Tx, query: Query, stream_no: int | None, limit: int, order: Order) -> list[int]:
+    """The index rows of the hits, best or newest first."""
+    index = tx.dialect.text_index(INDEX)
+    if stream_no is not None:
+        low, high = _index_row(stream_no, 0), _index_row(stream_no + 1, 0) - 1
+        return [row for row, _ in index.match(tx, query.phrases, low, high, limit, order)]
+    wanted = limit + MORE_FOR_TIES
+    found = index.match(tx, query.phrases, 0, LAST_ROW, wanted, order)
+    # Across sessions equal ranks come by session: all of them are needed to tell which are the newest.
+    while len(found) == wanted and found[limit - 1][1] == found[-1][1]:
+        wanted *= 4
+        found = index.match(tx, query.phrases, 0, LAST_ROW, wanted, order)
+    placed = [(rank, -position, row) for row, rank in found for (position,) in tx.fetch(_POSITION, _message_of(row))]
+    return [row for _, _, row in sorted(placed)[:limit]]
 
 
 def _index_row(stream_no: int, version: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -16,17 +17,20 @@ from projections.message import message_text, own_time
 
 COMPACTION_PREFIX = "compaction_"
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_decode = msgspec.json.Decoder().decode
 
 
 class Message:
     """A message: id, role, parts, and every other key it was given, kept verbatim.
 
-    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one;
-    raises InvalidMessageError for what has not the shape of a message.
+    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one.
     """
 
-    __slots__ = ("_created_at", "_data", "_json")
+    __slots__ = ("_created_at", "_data", "id", "parts", "role")
+
+    id: str
+    role: str
+    parts: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -39,80 +43,74 @@ class Message:
         **other: Any,  # noqa: ANN401 - any JSON value
     ) -> None:
         data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
-        for name in ("id", "role"):
-            _check_text(data[name], name)
-        _check_parts(parts, sys.maxsize)
         if created_at is not None:
-            data["createdAt"] = _wire_time(created_at)
+            if created_at.tzinfo is None:
+                raise InvalidArgumentError("created_at", "must be an aware time, not a naive one")
+            data["createdAt"] = created_at.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
         if metadata is not None:
             data["metadata"] = metadata
-        self._data: dict[str, Any] | None = {**data, **other}
-        self._json: bytes | str | None = None
+        self._data: dict[str, Any] = {**data, **other}
         self._created_at: dt.datetime | str | None = created_at
+        self.id = data["id"]
+        self.role = role
+        self.parts = parts
 
     @classmethod
     def stored(cls, json: bytes | str, created_at: dt.datetime | str) -> Message:
-        """A message from its stored JSON, which is decoded when it is first looked at."""
-        message = cls.__new__(cls)
-        message._data = None
-        message._json = json
-        message._created_at = created_at
-        return message
+        """A message from its stored JSON; the time may be the ISO-8601 text of its column."""
+        return cls.all_stored([(json, created_at)])[0]
+
+    @classmethod
+    def all_stored(cls, rows: Iterable[tuple[bytes | str, dt.datetime | str]]) -> list[Message]:
+        """The messages of (JSON, time) rows; one loop without calls, since reading a long history is all this."""
+        new = cls.__new__
+        messages: list[Message] = []
+        for json, created_at in rows:
+            message = new(cls)
+            message._data = data = _decode(json)
+            message._created_at = created_at
+            message.id = data["id"]
+            message.role = data["role"]
+            message.parts = data["parts"]
+            messages.append(message)
+        return messages
 
     @property
     def data(self) -> dict[str, Any]:
         """All keys and values, as on the wire; not to be changed."""
-        if self._data is None:
-            self._data = _decode(self._json or b"{}")
         return self._data
-
-    @property
-    def id(self) -> str:
-        """The id, unique in its session."""
-        return str(self.data["id"])
-
-    @property
-    def role(self) -> str:
-        """The role: mostly user, assistant, system or tool."""
-        return str(self.data["role"])
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The parts, each with a `type`."""
-        parts: list[dict[str, Any]] = self.data["parts"]
-        return parts
 
     @property
     def metadata(self) -> dict[str, Any] | None:
         """The metadata that it was given."""
-        return self.data.get("metadata")
+        return self._data.get("metadata")
 
     @property
     def created_at(self) -> dt.datetime | None:
         """The message's own time, else when it was recorded, in UTC; None while it is neither."""
         if isinstance(self._created_at, str):
             self._created_at = dt.datetime.fromisoformat(self._created_at)
-        return own_time(self.data) or self._created_at
+        return own_time(self._data) or self._created_at
 
     @property
     def text(self) -> str:
         """The text parts, joined by newlines."""
-        return message_text(self.data)
+        return message_text(self._data)
 
     def to_dict(self) -> dict[str, Any]:
-        """A copy of the message as it goes over the wire, keys and values as given and in their order.
-
-        Raises InvalidMessageError and LimitExceededError for one not appended yet that holds what JSON cannot.
-        """
-        return _decode(self._json if self._json is not None else encode_json(self._data, Limits()))
+        """A copy of the message as it goes over the wire, keys and values as given and in their order."""
+        return deepcopy(self._data)
 
     def __eq__(self, other: object) -> bool:
-        return self.data == other.data if isinstance(other, Message) else NotImplemented
+        """Whether the other is a message with equal keys and values."""
+        return self._data == other._data if isinstance(other, Message) else NotImplemented
 
     def __hash__(self) -> int:
+        """Equal messages have equal ids."""
         return hash(self.id)
 
     def __repr__(self) -> str:
+        """The id and the role; never the content, since this may go to logs."""
         return f"Message(id={self.id!r}, role={self.role!r}, parts={len(self.parts)})"
 
 

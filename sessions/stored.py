@@ -111,10 +111,11 @@ class StoredSession:
 
     async def get_history(self, leaf_id: str | None = None) -> list[Message]:
         """The messages from the root to a leaf, or to the latest one; raises MessageNotFoundError for an unknown leaf."""
-        rows = await self.store.log.read(
-            lambda tx: paths.read_path(tx, self._stream(tx), self._path(tx, leaf_id))
-        )
-        return [Message.stored(content, created_at) for content, created_at, _ in rows]
+
+        def query(tx: Tx) -> list[Message]:
+            return Message.all_stored(paths.read_path(tx, self._stream(tx), self._path(tx, leaf_id)))
+
+        return await self.store.log.read(query)
 
     async def history(self, leaf_id: str | None = None) -> AsyncIterator[Message]:
         """The messages of `get_history` one by one, in bounded memory; the path is fixed at the first of them."""

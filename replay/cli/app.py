@@ -41,13 +41,14 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def before_every_command(
     context: typer.Context,
+    *,
     store: StoreOption = None,
     color: ColorOption = None,
-    verbose: VerboseOption = False,  # noqa: FBT002 - an option of the command line
+    verbose: VerboseOption = False,
     version: Annotated[  # noqa: ARG001 - its callback does all
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
-    ] = False,  # noqa: FBT002 - an option of the command line
+    ] = False,
 ) -> None:
     """Keep the options that stand before the command's name."""
     context.obj = Given(store=store, color=color, verbose=verbose)
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; what went wrong is one line and a hint on stderr."""
     try:
         code = app(list(arguments), prog_name=NAME, standalone_mode=False)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever went wrong is told, and ends here
         failure = error if isinstance(error, Failure) else explain(error)
         failure.tell(sys.stderr)
         return failure.exit_code

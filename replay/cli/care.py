@@ -20,7 +20,8 @@ async def verify(
     session: Annotated[
         str | None, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All sessions, as when none is named.")] = False,  # noqa: FBT002
+    *,
+    every: Annotated[bool, typer.Option("--all", help="All sessions, as when none is named.")] = False,
 ) -> None:
     """Check the hash chain, the versions, and the projections against the log."""
     from replay.cli.failures import INTEGRITY, USAGE, Failure
@@ -41,7 +42,7 @@ async def verify(
     if not report.ok:
         raise Failure(
             f"the store is not what the log promises: {len(report.problems):,} found",
-            f"{run.hint('rebuild')}  fills projections again from the log" if _only_projections(report) else None,
+            f"`{run.hint('rebuild')}` fills projections again from the log" if _only_projections(report) else None,
             exit_code=INTEGRITY,
         )
 

@@ -27,7 +27,7 @@ async def demo(run: Run) -> None:
 
     # The store that a person works with, as the environment names it, is not for a demo: only one named right here is.
     if run.store is None:
-        url = file_url(Path(tempfile.mkdtemp(prefix="eventstore-demo-")) / "demo.db")
+        url = file_url(Path(tempfile.mkdtemp(prefix="eventstore-")) / "demo.db")
         run = dataclasses.replace(run, url=url, store=url)
     else:
         await _refuse_other_stores(run)
@@ -52,7 +52,9 @@ async def _refuse_other_stores(run: Run) -> None:
     async with reading(run) as store:
         found = await store.log.read(lambda tx: find_session(tx, MAIN))
     if found is None or found.source != SOURCE:
-        raise Failure(f"{location} is a store of yours, which the demo leaves alone", "eventstore demo")
+        raise Failure(
+            f"{location} is a store of yours, which the demo leaves alone", "`eventstore demo` makes one of its own"
+        )
 
 
 async def _fill(store: Store) -> None:
@@ -92,7 +94,7 @@ async def _walk(store: Store, out: Output, path: Path) -> None:
     await print_results(store, out, await find(store, PHRASE, marked=True))
     _step(out, "Chinese, Japanese and Korean text is found by any part of it.", "search", SUBSTRING)
     await print_results(store, out, await find(store, SUBSTRING, marked=True))
-    _step(out, "Each event is chained to the one before by a hash, and the tables follow from the log.", "verify")
+    _step(out, "Each event is chained to the one before by a hash: what was changed shows.", "verify")
     print_report(out, await verify(store))
 
 
@@ -114,7 +116,7 @@ def _say_what_next(run: Run) -> None:
     for words in (
         ("show", "@"),
         ("graph", "@"),
-        ("log", "--all", "-n", "5"),
+        ("log", "@", "-n", "5"),
         ("search", "castle"),
         ("verify",),
     ):

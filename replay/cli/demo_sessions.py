@@ -57,7 +57,7 @@ CONVERSATIONS: Final = (
                     {
                         "type": "text",
                         "text": "`set -e` ends the script when `grep` finds nothing. Test for it:\n\n"
-                        "```sh\nif ! grep -q READY build.log; then\n  echo 'the build is not ready' >&2\n  exit 1\nfi\n```",
+                        "```sh\ngrep -q READY build.log || { echo 'not ready' >&2; exit 1; }\n```",
                     },
                 ],
             ),
@@ -69,11 +69,26 @@ CONVERSATIONS: Final = (
         "Why does my sourdough stay flat?",
         (
             Turn("u1", None, "user", "My sourdough spreads out and stays flat. The crumb is dense and a bit sticky."),
-            Turn("a1", "u1", "assistant", "That sounds like too little time. How warm is your kitchen, and how long did the dough rise?"),
+            Turn(
+                "a1",
+                "u1",
+                "assistant",
+                "That sounds like too little time. How warm is your kitchen, and how long did the dough rise?",
+            ),
             Turn("u2", "a1", "user", "About 19 degrees, and four hours."),
-            Turn("a2", "u2", "assistant", "At 19 degrees it needs seven to nine hours. Go by the dough: it should have grown by half and wobble."),
+            Turn(
+                "a2",
+                "u2",
+                "assistant",
+                "At 19 degrees it needs seven to nine hours. Go by the dough: it should have grown by half and wobble.",
+            ),
             Turn("u3", "a2", "user", "Can it rise in the fridge overnight instead?"),
-            Turn("a3", "u3", "assistant", "Yes, once it has grown by a third. The cold slows it down, and the crust will be darker for it."),
+            Turn(
+                "a3",
+                "u3",
+                "assistant",
+                "Yes, once it has grown by a third. The cold slows it down, and the crust will be darker for it.",
+            ),
         ),
     ),
     Conversation(
@@ -91,20 +106,55 @@ CONVERSATIONS: Final = (
         "A weekend in Lisbon",
         (
             Turn("u1", None, "user", "We have two days in Lisbon at the end of May. Which quarter should we stay in?"),
-            Turn("a1", "u1", "assistant", "Alfama for narrow lanes and fado, Príncipe Real for gardens and cafés. Both are a short walk from the river."),
+            Turn(
+                "a1",
+                "u1",
+                "assistant",
+                "Alfama for narrow lanes and fado, Príncipe Real for gardens and cafés. Both are near the river.",
+            ),
             Turn("u2", "a1", "user", "Alfama, then. What should we see on the first day?"),
-            Turn("a2", "u2", "assistant", "The castle before the crowds come, the cathedral, and in the afternoon tram 28 over the hills."),
+            Turn(
+                "a2",
+                "u2",
+                "assistant",
+                "The castle before the crowds come, the cathedral, and in the afternoon tram 28 over the hills.",
+            ),
             Turn("u3", "a2", "user", "Is tram 28 worth the queue?"),
-            Turn("a3", "u3", "assistant", "Before nine in the morning, yes. Later, walk: you will be faster than the tram, and see more."),
+            Turn(
+                "a3",
+                "u3",
+                "assistant",
+                "Before nine in the morning, yes. Later, walk: you will be faster than the tram, and see more.",
+            ),
             Turn("u4", "a3", "user", "Give me both days as a list, please."),
-            Turn("a4", "u4", "assistant", "1. Saturday: castle, cathedral, lunch at the market, tram at eight in the evening.\n2. Sunday: Belém by train, then the tile museum."),
+            Turn(
+                "a4",
+                "u4",
+                "assistant",
+                "1. Saturday: castle, cathedral, lunch at the market.\n2. Sunday: tram 28 at eight, then Belém.",
+            ),
             # The person asked for the answer once more, and went on from the second one.
-            Turn("a2-again", "u2", "assistant", "Take it slowly: the flea market, lunch by the river, and a viewpoint at sunset."),
+            Turn(
+                "a2-again",
+                "u2",
+                "assistant",
+                "Take it slowly: the flea market, lunch by the river, and a viewpoint at sunset.",
+            ),
             Turn("u5", "a2-again", "user", "Which viewpoint is the best at sunset?"),
-            Turn("a5", "u5", "assistant", "Senhora do Monte. It looks west over the castle and the bridge, and there is a kiosk with cold drinks."),
+            Turn(
+                "a5",
+                "u5",
+                "assistant",
+                "Senhora do Monte. It looks west over the castle and the bridge, and a kiosk sells cold drinks.",
+            ),
             # And here the first question's answer was taken otherwise.
             Turn("u2-edited", "a1", "user", "Príncipe Real. Where do we eat on Saturday evening?"),
-            Turn("a6", "u2-edited", "assistant", "Try one of the small places near the garden. Come at seven: they keep no tables."),
+            Turn(
+                "a6",
+                "u2-edited",
+                "assistant",
+                "Try one of the small places near the garden. Come at seven: they keep no tables.",
+            ),
         ),
         chosen="a5",
     ),

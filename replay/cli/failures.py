@@ -29,7 +29,7 @@ EXIT_CODES: Final = {
 """The exit code for each error's stable code; all others are plain failures."""
 
 HINTS: Final = {
-    "session_not_found": "eventstore ls  lists the sessions of a store",
+    "session_not_found": "`eventstore ls` lists them",
     "store_unavailable": "see that the file can be written and no other program keeps it locked, then try again",
     "import_problem": "without --strict, what cannot be read is left out and reported",
 }
@@ -65,7 +65,7 @@ def explain(error: Exception) -> Failure:
 
 def _of_usage(message: str, context: Any) -> Failure:
     command = getattr(context, "command_path", "eventstore")
-    return Failure(message, f"{command} --help", exit_code=USAGE)
+    return Failure(message, f"`{command} --help` says more", exit_code=USAGE)
 
 
 def _of_system(error: OSError) -> Failure:

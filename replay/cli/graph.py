@@ -24,6 +24,7 @@ ROLE_STYLES: Final = {"user": "cyan", "assistant": "green", "system": "magenta",
 HERE: Final = "  ← current leaf"
 BATCH: Final = 500
 """For how many lines at a time the messages are read."""
+ROLE_WIDTH: Final = len("assistant")
 NARROWEST: Final = 12
 """The fewest characters of a message that are shown, however narrow the terminal."""
 
@@ -31,7 +32,10 @@ NARROWEST: Final = 12
 async def graph(
     run: Run,
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")],
-    full: Annotated[bool, typer.Option("--full", help="Show every message, also of long stretches without a branch.")] = False,  # noqa: FBT002
+    *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show every message, also of long stretches without a branch.")
+    ] = False,
 ) -> None:
     """Draw the branches of a session, from the top down."""
     from replay.cli.opening import find_session, reading
@@ -89,9 +93,9 @@ async def _read_tree(store: Store, session_id: str, leaf_id: str | None) -> tupl
     from replay.cli.drawing import Tree
 
     stream_no, _ = await store.log.read(partial(find_stream, stream_id=session_id))
-    places, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_row=0))
+    places, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_version=0))
     while after:
-        page, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_row=after))
+        page, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_version=after))
         places += page
     return stream_no, Tree(places, leaf_id)
 
@@ -119,7 +123,7 @@ def _row(line: Line, tree: Tree, short: ShortIds, words: dict[str, str], width: 
     here = HERE if line.index == tree.current else ""
     row.append(line.glyph, style="not dim bold" if tree.on_path(line.index) else "not dim")
     row.append(f" {short(place.id)}", style="not dim yellow")
-    row.append(f"  {one_line(place.role)}", style=f"not dim {ROLE_STYLES.get(place.role, 'default')}")
+    row.append(f"  {one_line(place.role):{ROLE_WIDTH}}", style=f"not dim {ROLE_STYLES.get(place.role, 'default')}")
     said = Text(words.get(place.id, ""))
     said.truncate(max(width - row.cell_len - len(here) - 2, NARROWEST), overflow="ellipsis")
     row.append("  ").append_text(said)

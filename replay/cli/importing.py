@@ -7,15 +7,19 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from replay.cli.failures import FAILURE
 from replay.cli.options import Run
 
 if TYPE_CHECKING:
     from replay.cli.output import Output
+    from replay.cli.progress import Report
     from sessions.importers import ImportReport
     from sessions.store import Store
 
@@ -24,26 +28,36 @@ SHOWN: Final = 20
 """How many problems a person is shown."""
 
 
-async def import_(
+def import_(
     run: Run,
     format: Annotated[  # noqa: A002 - the name of the argument
         str, typer.Argument(metavar="FORMAT", help="The format, or auto, which tells it by what a file holds.")
     ],
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders or zips; - is stdin.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and write nothing.")] = False,  # noqa: FBT002
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at what cannot be read, instead of leaving it out.")] = False,  # noqa: FBT002
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and write nothing.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at what cannot be read, instead of leaving it out.")
+    ] = False,
 ) -> None:
     """Import conversations; what is in the store already is not written again."""
-    from replay.cli.failures import FAILURE
+    import asyncio
+
     from sessions.importers.formats import choose_formats
 
     # Nothing is created for a command line that cannot work.
     choose_formats(format)
-    for path in paths:
-        if str(path) != STDIN:
-            path.stat()
+    # Stdin is read before the event loop runs, which would keep an interruption from ending that.
+    with contextlib.ExitStack() as stack:
+        sources = [stack.enter_context(_readable(path)) for path in paths]
+        report = asyncio.run(_import_into(run, format, sources, dry_run=dry_run, strict=strict))
+    if report.problems and not report.sessions:
+        raise typer.Exit(FAILURE)
+
+
+async def _import_into(run: Run, name: str, sources: Sequence[Path], *, dry_run: bool, strict: bool) -> ImportReport:
     async with _store(run, dry_run=dry_run) as store:
-        report = await _import(store, run.out, format, paths, dry_run=dry_run, strict=strict)
+        report = await _import(store, run.out, name, sources, dry_run=dry_run, strict=strict)
         branches = None if dry_run else await _count_branches(store, report)
     if report.sessions and not dry_run:
         _remember(run, report)
@@ -51,8 +65,21 @@ async def import_(
         _print(run.out, report, branches, dry_run=dry_run)
     else:
         run.out.value(_record(report, branches, dry_run=dry_run))
-    if report.problems and not report.sessions:
-        raise typer.Exit(FAILURE)
+    return report
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[Path]:
+    """The path, which must be there, or for `-` a file named stdin that holds what is read there."""
+    if str(path) != STDIN:
+        path.stat()
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "stdin"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield copy
 
 
 @contextlib.asynccontextmanager
@@ -61,6 +88,7 @@ async def _store(run: Run, *, dry_run: bool) -> AsyncIterator[Store]:
     from replay.cli.opening import locate, reading, writing
     from sessions.store import open_store
 
+    opened: AbstractAsyncContextManager[Store]
     if not dry_run:
         opened = writing(run)
     elif locate(run).path.exists():
@@ -71,8 +99,12 @@ async def _store(run: Run, *, dry_run: bool) -> AsyncIterator[Store]:
         yield store
 
 
+def _tell(tell: Report, before: int, done: int, title: str) -> None:
+    tell(before + done, what=title)
+
+
 async def _import(
-    store: Store, out: Output, format: str, paths: Sequence[Path], *, dry_run: bool, strict: bool  # noqa: A002 - as above
+    store: Store, out: Output, name: str, sources: Sequence[Path], *, dry_run: bool, strict: bool
 ) -> ImportReport:
     from replay.cli.progress import progress
     from sessions.importers import import_file
@@ -80,32 +112,12 @@ async def _import(
     reports: list[ImportReport] = []
     async with progress(out, "importing", "conversations") as tell:
         done = 0
-        for path in paths:
-            with _readable(path) as source:
-                report = await import_file(
-                    store,
-                    source,
-                    format=format,
-                    dry_run=dry_run,
-                    strict=strict,
-                    progress=lambda count, title, before=done: tell(before + count, None, title),
-                )
+        for source in sources:
+            heard = partial(_tell, tell, done)
+            report = await import_file(store, source, format=name, dry_run=dry_run, strict=strict, progress=heard)
             reports.append(report)
             done += report.conversations
     return _merged(reports)
-
-
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[Path]:
-    """The path, or for `-` a file named stdin that holds what is read there."""
-    if str(path) != STDIN:
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "stdin"
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield copy
 
 
 def _merged(reports: Sequence[ImportReport]) -> ImportReport:
@@ -173,7 +185,8 @@ def _print(out: Output, report: ImportReport, branches: int | None, *, dry_run: 
         written = counted(inserted, "new message")
     out.print(f"{'would write' if dry_run else 'written'}: {written}")
     if report.problems:
-        out.print(f"left out: {counted(report.skipped, 'conversation')}; {counted(len(report.problems), 'problem')}:")
+        left_out = f", {counted(report.skipped, 'conversation')} left out" if report.skipped else ""
+        out.print(f"{counted(len(report.problems), 'problem')}{left_out}:")
         for problem in report.problems[:SHOWN]:
             out.print(f"  {visible(str(problem))}")
         if len(report.problems) > SHOWN:

@@ -24,12 +24,15 @@ async def log(
     session: Annotated[
         str | None, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="The events of all sessions.")] = False,  # noqa: FBT002
+    *,
+    every: Annotated[bool, typer.Option("--all", help="The events of all sessions.")] = False,
     number: Annotated[
-        int | None, typer.Option("-n", "--number", min=0, help="Only the newest so many; with --from, the first so many.")
+        int | None,
+        typer.Option("-n", "--number", min=0, help="Only the newest so many; with --from, the first so many."),
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="POSITION|TIME", help="Begin here; a time is ISO-8601, 2h, or yesterday.")
+        str | None,
+        typer.Option("--from", metavar="POSITION|TIME", help="Begin here; a time is ISO-8601, 2h, or yesterday."),
     ] = None,
     types: Annotated[
         str, typer.Option("--type", metavar="GLOB", help="Only events of such types, as message_*.")

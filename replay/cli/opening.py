@@ -90,9 +90,8 @@ async def writing(run: Run) -> AsyncIterator[Store]:
 
 
 def _nothing(run: Run, message: str) -> Failure:
-    return Failure(
-        message, f"{run.hint('import', 'auto', 'PATH')}  makes one; eventstore demo  shows one", exit_code=NOT_FOUND
-    )
+    hint = f"`{run.hint('import', 'auto', 'PATH')}` makes one, `eventstore demo` shows one"
+    return Failure(message, hint, exit_code=NOT_FOUND)
 
 
 async def find_session(run: Run, store: Store, name: str) -> str:
@@ -106,12 +105,18 @@ async def find_session(run: Run, store: Store, name: str) -> str:
     last_used = LastUsed(locate(run).path)
     wanted = last_used.read() if name == "@" else name
     if wanted is None:
-        raise Failure("no session of this store was used before, so that @ means none", run.hint("ls"), exit_code=NOT_FOUND)
+        raise Failure(
+            "no session of this store was used before, so that @ means none",
+            f"`{run.hint('ls')}` lists them",
+            exit_code=NOT_FOUND,
+        )
     found = await store.log.read(lambda tx: match_ids(tx, wanted, limit=4))
     if not found:
-        raise Failure(f"there is no session {wanted!r}", f"{run.hint('ls')}  lists them", exit_code=NOT_FOUND)
+        raise Failure(f"there is no session {wanted!r}", f"`{run.hint('ls')}` lists them", exit_code=NOT_FOUND)
     if len(found) > 1:
-        raise Failure(f"{wanted!r} is the beginning of more than one id: {', '.join(found[:3])}{' …' if found[3:] else ''}",
-            exit_code=USAGE)
+        raise Failure(
+            f"{wanted!r} is the beginning of more than one id: {', '.join(found[:3])}{' …' if found[3:] else ''}",
+            exit_code=USAGE,
+        )
     last_used.write(found[0])
     return found[0]

@@ -19,11 +19,17 @@ URL_VARIABLE = "EVENTSTORE_URL"
 
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", help=f"The store, as sqlite:///file.db.  [default: ${URL_VARIABLE}, else `eventstore path`]"),
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help=f"The store, as sqlite:///file.db.  [default: ${URL_VARIABLE}, else `eventstore path`]",
+    ),
 ]
 ColorOption = Annotated[
     bool | None,
-    typer.Option("--color/--no-color", help="Colours always or never.  [default: on a terminal, unless NO_COLOR is set]"),
+    typer.Option(
+        "--color/--no-color", help="Colours always or never.  [default: on a terminal, unless NO_COLOR is set]"
+    ),
 ]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show the traceback of an error.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
@@ -70,7 +76,7 @@ def with_shared_options(
     """A command with the shared options; without `lists` it prints for people and takes no format."""
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters.values())[1:]
-    shared = {"store": StoreOption, "color": ColorOption}
+    shared: dict[str, Any] = {"store": StoreOption, "color": ColorOption}
     if lists:
         shared |= {"json": JsonOption, "ndjson": NdjsonOption, "table": TableOption}
     shared["verbose"] = VerboseOption

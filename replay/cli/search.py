@@ -26,8 +26,10 @@ async def search(
     query: Annotated[
         list[str], typer.Argument(metavar="QUERY...", help="Words, all of them meant; '\"some words\"' is a phrase.")
     ],
+    *,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="SESSION", help="Only in this session: an id, or its beginning, or @.")
+        str | None,
+        typer.Option("--session", metavar="SESSION", help="Only in this session: an id, or its beginning, or @."),
     ] = None,
     role: Annotated[str | None, typer.Option("--role", help="Only messages of this role, as user.")] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=0, help="Show so many at most.", show_default=True)] = 20,
@@ -37,7 +39,9 @@ async def search(
 
     async with reading(run) as store:
         session_id = None if session is None else await find_session(run, store, session)
-        found = await find(store, " ".join(query), session_id=session_id, role=role, limit=number, marked=run.out.for_people)
+        found = await find(
+            store, " ".join(query), session_id=session_id, role=role, limit=number, marked=run.out.for_people
+        )
         await print_results(store, run.out, found)
     if not found and run.out.for_people:
         run.out.notice("nothing found")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 async def show(
     run: Run,
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")],
-    raw: Annotated[bool, typer.Option("--raw", help="Print the messages as they are stored, as JSON.")] = False,  # noqa: FBT002
+    *,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the messages as they are stored, as JSON.")] = False,
 ) -> None:
     """Print the current branch of a session, as Markdown."""
     from replay.cli.opening import find_session, reading

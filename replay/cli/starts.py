@@ -60,10 +60,8 @@ def parse_start(text: str | None, now: dt.datetime) -> int | dt.datetime | None:
         ) from None
 
 
-def start_of(
-    tx: Tx, stream_id: str | None, wanted: int | dt.datetime | None, *, types: str, newest: int | None
-) -> int:
-    """The position (in a stream, the version) from which on to read; `newest` counts from the end if nothing is wanted."""
+def start_of(tx: Tx, stream_id: str | None, wanted: int | dt.datetime | None, *, types: str, newest: int | None) -> int:
+    """The position, in a stream the version, to begin at; `newest` counts from the end if nothing is wanted."""
     stream = () if stream_id is None else (find_stream(tx, stream_id)[0],)
     if isinstance(wanted, dt.datetime):
         ((first,),) = tx.fetch(_STREAM_SINCE if stream else _SINCE, (*stream, to_micros(wanted)))

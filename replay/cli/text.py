@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import bisect
 import datetime as dt
-import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 LONGEST_LINE: Final = 1_000
 """The characters of a text that are looked at for one line of it."""
-SHORTEST_ID: Final = 6
+WHOLE_ID: Final = 12
+"""An id of at most so many characters is shown whole."""
+SHORTEST_ID: Final = 8
+SHORTEST_AFTER_FORMAT: Final = 4
 AGES: Final = ((60, "s"), (60, "m"), (24, "h"), (7, "d"), (4.35, "w"), (12, "mo"))
 
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def visible(text: str) -> str:
@@ -32,8 +34,9 @@ def first_words(message: Mapping[str, Any]) -> str:
     for part in message["parts"]:
         if part["type"] == "text" and isinstance(part.get("text"), str) and (text := one_line(part["text"])):
             return text
-    names = (str(part.get("toolName") or part.get("filename") or part["type"]) for part in message["parts"])
-    return one_line(" ".join(f"[{name}]" for name in names))
+    others = (part for part in message["parts"] if part["type"] not in {"text", "step-start"})
+    names = [str(part.get("toolName") or part.get("filename") or part["type"]) for part in others]
+    return one_line(" ".join(f"[{name}]" for name in names or ["empty"]))
 
 
 def age(time: dt.datetime, now: dt.datetime) -> str:
@@ -72,15 +75,20 @@ class ShortIds:
     """The shortest beginning of each id that no other id shares, but not so short that the next id will share it."""
 
     def __init__(self, ids: Collection[str]) -> None:
-        self._sorted: Sequence[str] = sorted(ids)
+        self._sorted = sorted(ids)
 
     def __call__(self, id: str) -> str:
-        """The short form of an id; the whole of one that is not much longer, or not among the ids."""
+        """The short form of an id; the whole of one that is not long, or not among the ids."""
         at = bisect.bisect_left(self._sorted, id)
         if at == len(self._sorted) or self._sorted[at] != id:
             return visible(id)
         neighbours = self._sorted[max(at - 1, 0) : at] + self._sorted[at + 1 : at + 2]
-        shared = max((len(os.path.commonprefix([id, other])) for other in neighbours), default=0)
+        shared = max((_shared_beginning(id, other) for other in neighbours), default=0)
         # The name of a format in front of the id tells nothing apart.
-        length = max(shared + 1, id.find(":") + 1 + SHORTEST_ID)
-        return visible(id if len(id) <= length + SHORTEST_ID // 2 else id[:length])
+        length = max(shared + 1, SHORTEST_ID, id.find(":") + 1 + SHORTEST_AFTER_FORMAT)
+        return visible(id if len(id) <= WHOLE_ID else id[:length])
+
+
+def _shared_beginning(one: str, other: str) -> int:
+    differs = (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(differs, min(len(one), len(other)))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import types
+import uuid
 from typing import Any
 
 import pytest
@@ -136,10 +137,8 @@ async def test_what_was_given_may_be_changed_afterwards(session: Session) -> Non
 
 async def test_missing_id_gets_a_new_one(session: Session) -> None:
     """A message without an id gets one that is a version 7 UUID, and what was given is left alone."""
-    import uuid
-
     given = {"role": "user", "parts": []}
-    first, second = (await session.append_message(given) for _ in range(2))
+    first, second = [await session.append_message(given) for _ in range(2)]
     assert uuid.UUID(first.message.id).version == uuid.UUID(second.message.id).version == 7
     assert first.message.id < second.message.id
     assert given == {"role": "user", "parts": []}

@@ -1,0 +1,157 @@
+"""What every publisher promises, and what one that can be followed promises beside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from eventstore.publisher import QUEUE, InProcessPublisher
+from tests.eventstore.support import eventually
+
+Followed = InProcessPublisher
+
+
+@pytest.fixture(params=[InProcessPublisher])
+def publisher(request: pytest.FixtureRequest) -> Followed:
+    """Return a publisher that can be followed."""
+    make: Callable[[], Followed] = request.param
+    return make()
+
+
+async def follow(publisher: Followed, channel: str = "c") -> tuple[list[Any], asyncio.Task[None]]:
+    """Follow a channel in a task; return what it hears, and the task."""
+    heard: list[Any] = []
+
+    async def listen() -> None:
+        async for message in publisher.subscribe(channel):
+            heard.append(message["n"])
+
+    task = asyncio.create_task(listen())
+    await asyncio.sleep(0.005)
+    return heard, task
+
+
+async def take(messages: AsyncIterator[dict[str, Any]], count: int) -> list[Any]:
+    """Return the next messages' numbers."""
+    async with asyncio.timeout(2):
+        return [(await anext(messages))["n"] for _ in range(count)]
+
+
+async def begun(publisher: Followed, channel: str = "c") -> AsyncIterator[dict[str, Any]]:
+    """Return a subscription that has begun: it has heard one message."""
+    messages = publisher.subscribe(channel)
+    first = asyncio.ensure_future(anext(messages))
+    await asyncio.sleep(0.005)
+    await publisher.publish(channel, {"n": "first"})
+    await first
+    return messages
+
+
+async def test_messages_come_in_order(publisher: Followed) -> None:
+    """A follower hears what is published, in order, and nothing of other channels."""
+    heard, task = await follow(publisher)
+    for number in range(100):
+        await publisher.publish("c", {"n": number})
+        await publisher.publish("other", {"n": -1})
+    await eventually(lambda: len(heard) == 100)
+    assert heard == list(range(100))
+    task.cancel()
+
+
+async def test_publishing_to_nobody(publisher: Followed) -> None:
+    """Publishing where nobody listens does nothing, and nothing of it is heard later."""
+    await publisher.publish("c", {"n": 1})
+    assert not publisher.listening("c")
+    messages = await begun(publisher)
+    await publisher.publish("c", {"n": 2})
+    assert await take(messages, 1) == [2]
+
+
+async def test_everybody_hears_everything(publisher: Followed) -> None:
+    """Every follower of a channel hears every message."""
+    followers = [await follow(publisher) for _ in range(5)]
+    for number in range(10):
+        await publisher.publish("c", {"n": number})
+    await eventually(lambda: all(len(heard) == 10 for heard, _ in followers))
+    assert all(heard == list(range(10)) for heard, _ in followers)
+    for _, task in followers:
+        task.cancel()
+
+
+async def test_slow_follower_loses_the_oldest(publisher: Followed) -> None:
+    """A follower that is too far behind loses the oldest messages, and others lose nothing."""
+    slow = await begun(publisher)
+    quick, task = await follow(publisher)
+    for number in range(QUEUE + 500):
+        await publisher.publish("c", {"n": number})
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+    await eventually(lambda: len(quick) == QUEUE + 500)
+    assert await take(slow, QUEUE) == list(range(500, QUEUE + 500))
+    await publisher.publish("c", {"n": "next"})
+    assert await take(slow, 1) == ["next"]
+    task.cancel()
+
+
+async def test_publish_does_not_wait_for_followers(publisher: Followed) -> None:
+    """Publishing returns at once, whoever has stopped reading."""
+    await begun(publisher)
+    async with asyncio.timeout(1):
+        for number in range(2_000):
+            await publisher.publish("c", {"n": number})
+
+
+async def test_dropped_follower_is_forgotten(publisher: Followed) -> None:
+    """A follower that was dropped, cancelled or closed is forgotten without a further message."""
+    _, task = await follow(publisher)
+    task.cancel()
+    await eventually(lambda: not publisher.listening("c"))
+    messages = await begun(publisher)
+    await messages.aclose()  # type: ignore[attr-defined]
+    assert not publisher.listening("c")
+    dropped = await begun(publisher)
+    del dropped
+    await eventually(lambda: not publisher.listening("c"))
+    unread = publisher.subscribe("c")
+    del unread
+    assert not publisher.listening("c")
+
+
+async def test_follower_that_leaves_disturbs_nobody(publisher: Followed) -> None:
+    """While one follower leaves, the others hear on."""
+    staying, leaving = await begun(publisher), await begun(publisher)
+    await take(staying, 1)
+    await publisher.publish("c", {"n": 1})
+    await leaving.aclose()  # type: ignore[attr-defined]
+    await publisher.publish("c", {"n": 2})
+    assert await take(staying, 2) == [1, 2]
+
+
+async def test_close_ends_followers(publisher: Followed) -> None:
+    """Closing ends the followers that wait, that are busy with a message and that have not begun."""
+    _, waiting = await follow(publisher)
+    busy, unread = await begun(publisher), publisher.subscribe("c")
+    publisher.close()
+    async with asyncio.timeout(2):
+        await waiting
+        assert [message async for message in busy] == []
+        assert [message async for message in unread] == []
+    assert not publisher.listening("c")
+    await publisher.publish("c", {"n": 1})
+    publisher.close()
+
+
+async def test_what_was_published_before_close_is_heard(publisher: Followed) -> None:
+    """A follower hears what was published before the publisher was closed."""
+    heard, task = await follow(publisher)
+    busy = await begun(publisher)
+    for number in range(3):
+        await publisher.publish("c", {"n": number})
+    publisher.close()
+    async with asyncio.timeout(2):
+        await task
+        assert [message["n"] async for message in busy] == [0, 1, 2]
+    assert heard == ["first", 0, 1, 2]
