@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from eventstore.decoding import decode_json
 from eventstore.envelope import UnreadableEvent
 from eventstore.errors import UpcasterError
 from eventstore.events import EVENT_TYPES, Event
@@ -53,7 +54,7 @@ def decode(
     try:
         raw = parts.event
         if schema != _current[type]:
-            raw = msgspec.Raw(_encoder.encode(upcasters.lift(type, schema, msgspec.json.decode(raw))))
+            raw = msgspec.Raw(_encoder.encode(upcasters.lift(type, schema, decode_json(raw))))
         return decoder.decode(raw), parts.metadata
     except (msgspec.DecodeError, UpcasterError, RecursionError) as error:
         return UnreadableEvent(type, payload, str(error)), parts.metadata

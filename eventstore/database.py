@@ -33,6 +33,17 @@ class Database:
     @classmethod
     async def open(cls, dialect: Dialect) -> Database:
         """Connect; raises StoreUnavailableError when the database cannot be opened."""
+        opening = asyncio.ensure_future(cls._open(dialect))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # Cut off half-way it would leave connections behind, with their threads.
+            with contextlib.suppress(StoreUnavailableError):
+                await (await opening).close()
+            raise
+
+    @classmethod
+    async def _open(cls, dialect: Dialect) -> Database:
         engine = dialect.create_engine()
         # The first processes of a new file set its journal mode at once, and that does not wait for a lock.
         patiently = AsyncRetrying(
@@ -46,7 +57,10 @@ class Database:
             await run_on_thread(writer.driver_connection, dialect.prepare_writer)
         except Exception as error:
             await engine.dispose()
-            raise dialect.translate(error) or error from error
+            typed = dialect.translate(error)
+            if typed is None:
+                raise
+            raise typed from error
         return cls(dialect, engine, writer)
 
     async def read(self, query: Callable[[RawTx], T]) -> T:
@@ -118,7 +132,8 @@ class Database:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             # Cut off while it opens it would be lost, with its thread: the next reader gets it.
-            self._idle.append(await opening)
+            with contextlib.suppress(DBAPIError, InvalidRequestError):
+                self._idle.append(await opening)
             raise
         except (DBAPIError, InvalidRequestError) as error:
             raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error

@@ -8,10 +8,11 @@ from __future__ import annotations
 import datetime as dt
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, BigInteger, Integer, event, text
+from sqlalchemy import URL, BigInteger, Float, Integer, Subquery, column, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -39,7 +40,8 @@ REFUSALS = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH
 BUSY_SECONDS = 60
 READERS = 4
 
-WRITER_SETTINGS = {"cache_size": -64 * 1024}
+# Pages written again and again reach the database file once per checkpoint; four times the default spares most of it.
+WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 4_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}
 
 
@@ -57,7 +59,6 @@ class SQLiteDialect:
         self.url = url
         self.in_memory = url.database in (None, "", ":memory:")
         self._synchronous = synchronous
-        self._text_indexes: dict[str, FtsIndex] = {}
 
     def create_engine(self) -> AsyncEngine:
         """The engine: every connection it opens gets the same settings."""
@@ -129,10 +130,7 @@ class SQLiteDialect:
 
     def text_index(self, name: str) -> FtsIndex:
         """The text index with this name."""
-        found = self._text_indexes.get(name)
-        if found is None:
-            found = self._text_indexes[name] = FtsIndex(name)
-        return found
+        return _text_index(name)
 
     def has_table(self, tx: Tx, table: str) -> bool:
         """Whether the database has this table."""
@@ -174,20 +172,7 @@ class FtsIndex:
         self.name = name
         self._add = Statement(text(f"INSERT INTO {name} (rowid, terms) VALUES (:row, :terms)"), "row", "terms")
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
-        where = f"{name} MATCH :query AND rowid BETWEEN :low AND :high"
-        # The rank is worked out only where it orders: it takes a look at every row that holds the words.
-        by = {"relevance": ("rank", "rank, rowid DESC"), "newest": ("0.0", "rowid DESC")}
         self._terms = Statement(text(f"SELECT term, doc, offset FROM {name}_vocabulary"))
-        self._match = {
-            order: Statement(
-                text(f"SELECT rowid, {rank} FROM {name} WHERE {where} ORDER BY {ordered} LIMIT :limit"),
-                "query",
-                "low",
-                "high",
-                "limit",
-            )
-            for order, (rank, ordered) in by.items()
-        }
 
     def create(self, tx: Tx) -> None:
         """Create the index."""
@@ -205,26 +190,35 @@ class FtsIndex:
         """Remove all rows."""
         tx.execute(self._clear)
 
-    def match(
-        self, tx: Tx, phrases: Sequence[Sequence[str]], low: int, high: int, limit: int, order: Order
-    ) -> list[tuple[int, float]]:
-        """The row numbers from `low` to `high` that hold every phrase, best first or highest first, with their rank.
+    def query(self, phrases: Sequence[Sequence[str]]) -> str:
+        """The parameter `query` of `hits` for rows that hold every phrase."""
+        return " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
 
-        Highest first, all ranks are 0. A smaller rank is a better match; equal ranks come highest row number first.
+    def hits(self, order: Order) -> Subquery:
+        """The best or the highest rows, as columns `row_no` and `rank`, to be joined with what they stand for.
+
+        Its parameters are `query`, `low` and `high` for the row numbers, and `limit`. A smaller rank is a better match;
+        equal ranks count highest row first. Highest first, all ranks are 0.
         """
-        query = " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
-        return [(row, rank) for row, rank in tx.fetch(self._match[order], (query, low, high, limit))]
+        # The rank is worked out only where it orders: it takes a look at every row that holds the words.
+        rank, ordered = {"relevance": ("rank", "rank, rowid DESC"), "newest": ("0.0", "rowid DESC")}[order]
+        where = f"{self.name} MATCH :query AND rowid BETWEEN :low AND :high"
+        found = f"SELECT rowid AS row_no, {rank} AS rank FROM {self.name} WHERE {where} ORDER BY {ordered} LIMIT :limit"
+        return text(found).columns(column("row_no", BigInteger), column("rank", Float)).subquery("hits")
 
     def terms(self, tx: Tx) -> Iterator[Row]:
         """Every (token, row number, place) of the index, in that order; for comparing it with its source."""
         return tx.iterate(self._terms)
 
 
+_text_index = cache(FtsIndex)
+
+
 def dialect_of(url: str, *, synchronous: Synchronous = "full") -> Dialect:
     """The dialect for a database URL; the driver's name in it is optional."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise InvalidArgumentError("url", "not a database URL like sqlite:///file.db") from None
     if parsed.drivername not in ("sqlite", "sqlite+aiosqlite"):
         raise NotSupportedError(f"the engine {parsed.drivername}")

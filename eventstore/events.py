@@ -8,6 +8,8 @@ from typing import Any, ClassVar, get_args
 
 import msgspec
 
+from eventstore.decoding import decode_json
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
     """The base of all facts; a subclass's tag is its type and `schema` the version of its shape."""
@@ -42,7 +44,7 @@ class MessageAppended(Event, frozen=True, dict=True, tag="message_appended"):
     @cached_property
     def message(self) -> dict[str, Any]:
         """The message as a dict, decoded once; not to be changed."""
-        decoded: dict[str, Any] = msgspec.json.decode(self.raw)
+        decoded: dict[str, Any] = decode_json(self.raw)
         return decoded
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from eventstore import codec
 from eventstore.crossing import RawTx
+from eventstore.decoding import decode_json
 from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, from_micros, header_of, to_micros
 from eventstore.errors import (
     DuplicateEventError,
@@ -337,5 +338,5 @@ def _conflict(stream_id: str, expected: ExpectedVersion, actual: int) -> Version
 def _same_event(event: Event, stored: Envelope) -> bool:
     if not isinstance(stored.event, Event) or stored.type != event.type:
         return False
-    new, old = (msgspec.json.decode(msgspec.json.encode(one)) for one in (event, stored.event))
+    new, old = (decode_json(msgspec.json.encode(one)) for one in (event, stored.event))
     return same_json(new, old)

@@ -64,15 +64,12 @@ class Hints:
         """A bell that rings after every write, as long as the context lasts."""
         bell = asyncio.Event()
         self._bells.add(bell)
-        if self._watch is None and not self._database.dialect.in_memory:
+        if self._watch is None and not (self.closed or self._database.dialect.in_memory):
             self._watch = asyncio.create_task(self._watch_others())
         try:
             yield bell
         finally:
             self._bells.discard(bell)
-            if not self._bells and self._watch is not None:
-                self._watch.cancel()
-                self._watch = None
 
     async def close(self) -> None:
         """Wake every reader for the last time."""
@@ -85,7 +82,8 @@ class Hints:
 
     async def _watch_others(self) -> None:
         seen: int | None = None
-        while True:
+        # It ends by itself once nobody listens: readers that come and go quickly find it still there.
+        while self._bells:
             try:
                 version = await self._database.data_version()
             except EventStoreError as error:
@@ -95,3 +93,4 @@ class Hints:
                     self.notify()
                 seen = version
             await asyncio.sleep(POLL_SECONDS)
+        self._watch = None

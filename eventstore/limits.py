@@ -56,7 +56,7 @@ def check_id(value: object, name: str, limits: Limits) -> str:
     """An identifier as it is stored: a text without NUL of at most `id_bytes`; else InvalidArgumentError."""
     if not isinstance(value, str):
         raise InvalidArgumentError(name, f"must be a string, not {type(value).__name__}")
-    text = value if type(value) is str and value.isascii() else clean_text(str(value))
+    text = value if type(value) is str and value.isascii() else clean_text(str.__str__(value))
     if "\0" in text:
         raise InvalidArgumentError(name, "must not hold NUL")
     if len(text if text.isascii() else text.encode()) > limits.id_bytes:
@@ -109,7 +109,9 @@ def _plain_copy(value: Any, limits: Limits, path: str) -> object:
         return str.__str__(value)
     if isinstance(value, int):
         number = int(value)
-        if abs(number) >= INT64 and number.bit_length() > 3.3 * limits.int_digits and abs(number) >= 10**limits.int_digits:
+        # A sign counts: the decoder counts it.
+        digits = limits.int_digits - (number < 0)
+        if abs(number) >= INT64 and number.bit_length() > 3.3 * digits and abs(number) >= 10**digits:
             raise LimitExceededError("int_digits", limits.int_digits, path)
         return number
     if isinstance(value, float):

@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from eventstore import migrations, rows
 from eventstore.database import Database
+from eventstore.decoding import decode_json
 from eventstore.dialect import Dialect
 from eventstore.envelope import Envelope
 from eventstore.errors import InvalidArgumentError, StoreClosedError
@@ -76,7 +75,7 @@ class EventLog:
         if metadata is not None and not isinstance(metadata, dict):
             raise InvalidArgumentError("metadata", f"must be a dict, not {type(metadata).__name__}")
         stream_id = check_id(stream_id, "stream_id", self.limits)
-        clean = msgspec.json.decode(encode_json(metadata, self.limits)) if metadata else {}
+        clean = decode_json(encode_json(metadata, self.limits)) if metadata else {}
         return await self._writer.submit(stream_id, decide, expected, clean)
 
     async def append(

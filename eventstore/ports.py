@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Literal, Protocol
 
+from sqlalchemy import Subquery
+
 from eventstore.envelope import Envelope
 from eventstore.errors import EventStoreError
 from eventstore.events import Event
@@ -44,6 +46,9 @@ class Tx(Protocol):
 class TextIndex(Protocol):
     """A full-text index of ready-made tokens, which knows row numbers and nothing of what they stand for."""
 
+    def __hash__(self) -> int:
+        """One object per index, so that what is made for it can be kept."""
+
     def create(self, tx: Tx) -> None:
         """Create the index."""
 
@@ -53,12 +58,14 @@ class TextIndex(Protocol):
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""
 
-    def match(
-        self, tx: Tx, phrases: Sequence[Sequence[str]], low: int, high: int, limit: int, order: Order
-    ) -> list[tuple[int, float]]:
-        """The row numbers from `low` to `high` that hold every phrase, best first or highest first, with their rank.
+    def query(self, phrases: Sequence[Sequence[str]]) -> str:
+        """The parameter `query` of `hits` for rows that hold every phrase."""
 
-        A smaller rank is a better match; equal ranks come highest row number first.
+    def hits(self, order: Order) -> Subquery:
+        """The best or the highest rows, as columns `row_no` and `rank`, to be joined with what they stand for.
+
+        Its parameters are `query`, `low` and `high` for the row numbers, and `limit`. A smaller rank is a better match;
+        equal ranks count highest row first. Highest first, all ranks are 0.
         """
 
     def terms(self, tx: Tx) -> Iterator[Row]:

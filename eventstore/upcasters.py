@@ -37,12 +37,20 @@ class Upcasters:
                     raise UpcasterError(kind, schema, "no step leads on from this schema")
 
     def lift(self, type: str, schema: int, data: dict[str, Any]) -> dict[str, Any]:
-        """The event's data in the current schema; a schema newer than the code's is an UpcasterError."""
+        """The event's data in the current schema.
+
+        Raises UpcasterError for a schema that this code does not know, and when a step fails.
+        """
         current = self._current[type]
         if schema > current:
             raise UpcasterError(type, schema, f"newer than the current schema {current}")
+        if schema < 1:
+            raise UpcasterError(type, schema, "schemas count from 1")
         for step in range(schema, current):
-            data = self._steps[type, step](data)
+            try:
+                data = self._steps[type, step](data)
+            except Exception as error:
+                raise UpcasterError(type, step, f"the step from this schema failed: {error!r}") from error
         return data
 
 

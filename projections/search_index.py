@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import msgspec
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
+from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
 from eventstore.events import MessageAppended
-from eventstore.ports import Order, Tx
+from eventstore.ports import Order, TextIndex, Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events
-from projections.analysis import REVISION, Query, analyse, parse_query
-from projections.tmp_snippet import snippet
+from projections.analysis import REVISION, Query, analyse, parse_query, snippet
 from projections.base import Projection
 from projections.message import message_text
 from projections.message_tree import messages
@@ -32,15 +32,20 @@ LAST_ROW = (1 << 63) - 1
 MOST_HITS = 1 << 40
 """More than any store holds, and a number that every engine takes as a limit."""
 
-_of_index_row = (events.c.stream_no == bindparam("stream_no"), events.c.version == bindparam("version"))
-_HIT = Statement(
-    select(messages.c.id, messages.c.session_id, messages.c.role, messages.c.content, messages.c.created_at)
-    .join_from(events, messages, messages.c.row_id == events.c.position)
-    .where(*_of_index_row),
-    "stream_no",
-    "version",
-)
-_POSITION = Statement(select(events.c.position).where(*_of_index_row), "stream_no", "version")
+
+@cache
+def _hits(index: TextIndex, order: Order) -> Statement:
+    """The query for the index rows that match, with the messages that they stand for."""
+    hits = index.hits(order)
+    version = hits.c.row_no.bitwise_and((1 << VERSION_BITS) - 1)
+    event = (events.c.stream_no == hits.c.row_no.bitwise_rshift(VERSION_BITS)) & (events.c.version == version)
+    found = (messages.c.id, messages.c.session_id, messages.c.role, messages.c.content, messages.c.created_at)
+    query = (
+        select(hits.c.rank, messages.c.row_id, *found)
+        .select_from(hits.join(events, event).join(messages, messages.c.row_id == events.c.position))
+        .order_by(hits.c.rank, hits.c.row_no.desc())
+    )
+    return Statement(query, "query", "low", "high", "limit")
 
 
 class SearchResult(msgspec.Struct, frozen=True, dict=True):
@@ -99,35 +104,34 @@ def search(
     query = parse_query(text)
     if not query.phrases or limit == 0:
         return []
+    limit = min(limit, MOST_HITS)
+    if stream_no is None:
+        found = _best_of_all(tx, query, limit, order)
+    else:
+        found = _found(tx, query, _index_row(stream_no, 0), _index_row(stream_no + 1, 0) - 1, limit, order)
     results: list[SearchResult] = []
-    for row in _best(tx, query, stream_no, min(limit, MOST_HITS), order):
-        for message_id, session_id, role, content, created_at in tx.fetch(_HIT, _message_of(row)):
-            body = message_text(msgspec.json.decode(content))
-            time = tx.dialect.to_time(created_at)
-            results.append(SearchResult(message_id, session_id, role, body, time, query, highlight))
+    for _rank, _position, message_id, session_id, role, content, created_at in found:
+        body = message_text(decode_json(content))
+        time = tx.dialect.to_time(created_at)
+        results.append(SearchResult(message_id, session_id, role, body, time, query, highlight))
     return results
 
 
-def _best(tx: Tx, query: Query, stream_no: int | None, limit: int, order: Order) -> list[int]:
-    """The index rows of the hits, best or newest first."""
-    index = tx.dialect.text_index(INDEX)
-    if stream_no is not None:
-        low, high = _index_row(stream_no, 0), _index_row(stream_no + 1, 0) - 1
-        return [row for row, _ in index.match(tx, query.phrases, low, high, limit, order)]
+def _best_of_all(tx: Tx, query: Query, limit: int, order: Order) -> list[Row]:
+    """The hits in all sessions: the index has equal ranks by session, people want the newest first."""
     wanted = limit + MORE_FOR_TIES
-    found = index.match(tx, query.phrases, 0, LAST_ROW, wanted, order)
-    # Across sessions equal ranks come by session: all of them are needed to tell which are the newest.
-    while len(found) == wanted and found[limit - 1][1] == found[-1][1]:
+    found = _found(tx, query, 0, LAST_ROW, wanted, order)
+    while len(found) == wanted and found[limit - 1][0] == found[-1][0]:
         wanted *= 4
-        found = index.match(tx, query.phrases, 0, LAST_ROW, wanted, order)
-    placed = [(rank, -position, row) for row, rank in found for (position,) in tx.fetch(_POSITION, _message_of(row))]
-    return [row for _, _, row in sorted(placed)[:limit]]
+        found = _found(tx, query, 0, LAST_ROW, wanted, order)
+    found.sort(key=lambda hit: (hit[0], -hit[1]))
+    return found[:limit]
+
+
+def _found(tx: Tx, query: Query, low: int, high: int, limit: int, order: Order) -> list[Row]:
+    index = tx.dialect.text_index(INDEX)
+    return tx.fetch(_hits(index, order), (index.query(query.phrases), low, high, limit))
 
 
 def _index_row(stream_no: int, version: int) -> int:
     return stream_no << VERSION_BITS | version
-
-
-def _message_of(index_row: int) -> tuple[int, int]:
-    """The stream and the version that an index row stands for."""
-    return index_row >> VERSION_BITS, index_row & (1 << VERSION_BITS) - 1

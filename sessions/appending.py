@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
 from eventstore.errors import DuplicateMessageError, IntegrityError, ParentNotFoundError
 from eventstore.events import Event, LeafSelected, MessageAppended
@@ -100,7 +101,7 @@ class _View:
         if not isinstance(event, MessageAppended):
             raise IntegrityError(f"session {self._head.stream_id!r}: version {first.version} is no readable append")
         if isinstance(parent, Auto) or parent == event.parent_id:
-            again = msgspec.json.decode(message.json)
+            again = decode_json(message.json)
             if same_json(again, event.message) or self._is_stored_as(message.id, again):
                 return
         raise DuplicateMessageError(self._head.stream_id, message.id)
@@ -118,7 +119,7 @@ class _View:
 
     def _is_stored_as(self, message_id: str, content: object) -> bool:
         stored = find_message(self._tx, self._head.stream_no, message_id)
-        return stored is not None and same_json(content, msgspec.json.decode(stored.content))
+        return stored is not None and same_json(content, decode_json(stored.content))
 
 
 def _pending_messages(head: Head) -> dict[str, Envelope]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from eventstore.decoding import decode_json
 from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError, ReservedIdError
 from eventstore.ids import new_id
 from eventstore.limits import Limits, check_id, clean_text, encode_json
@@ -17,13 +18,15 @@ from projections.message import message_text, own_time
 
 COMPACTION_PREFIX = "compaction_"
 
-_decode = msgspec.json.Decoder().decode
+# How large a message may be is the store's affair.
+_ANY_SIZE = Limits(message_bytes=sys.maxsize)
 
 
 class Message:
     """A message: id, role, parts, and every other key it was given, kept verbatim.
 
-    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one.
+    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one;
+    raises InvalidMessageError for what has not the shape of a message or what JSON cannot hold.
     """
 
     __slots__ = ("_created_at", "_data", "id", "parts", "role")
@@ -43,17 +46,18 @@ class Message:
         **other: Any,  # noqa: ANN401 - any JSON value
     ) -> None:
         data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
+        for name in ("id", "role"):
+            _check_text(data[name], name)
+        _check_parts(parts, sys.maxsize)
         if created_at is not None:
-            if created_at.tzinfo is None:
-                raise InvalidArgumentError("created_at", "must be an aware time, not a naive one")
-            data["createdAt"] = created_at.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+            data["createdAt"] = _wire_time(created_at)
         if metadata is not None:
             data["metadata"] = metadata
-        self._data: dict[str, Any] = {**data, **other}
+        self._data: dict[str, Any] = decode_json(encode_json({**data, **other}, _ANY_SIZE))
         self._created_at: dt.datetime | str | None = created_at
-        self.id = data["id"]
-        self.role = role
-        self.parts = parts
+        self.id = self._data["id"]
+        self.role = self._data["role"]
+        self.parts = self._data["parts"]
 
     @classmethod
     def stored(cls, json: bytes | str, created_at: dt.datetime | str) -> Message:
@@ -67,7 +71,7 @@ class Message:
         messages: list[Message] = []
         for json, created_at in rows:
             message = new(cls)
-            message._data = data = _decode(json)
+            message._data = data = decode_json(json)
             message._created_at = created_at
             message.id = data["id"]
             message.role = data["role"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
@@ -31,8 +30,11 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
+        from importlib.metadata import PackageNotFoundError
+        from importlib.metadata import version as version_of
+
         try:
-            print(f"{NAME} {version(DISTRIBUTION)}")
+            print(f"{NAME} {version_of(DISTRIBUTION)}")
         except PackageNotFoundError:
             print(f"{NAME} (not installed)")
         raise typer.Exit

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replay.cli.options import Run
+from replay.cli.options import PerhapsSessionArgument, Run
 
 if TYPE_CHECKING:
+    from replay import Report
     from replay.cli.output import Output
-    from replay.verify import Report
 
 
 async def verify(
     run: Run,
-    session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")
-    ] = None,
+    session: PerhapsSessionArgument = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All sessions, as when none is named.")] = False,
 ) -> None:
     """Check the hash chain, the versions, and the projections against the log."""
+    from replay import verify as verify_store
     from replay.cli.failures import INTEGRITY, USAGE, Failure
     from replay.cli.opening import find_session, reading
     from replay.cli.progress import progress
-    from replay.verify import verify as verify_store
 
     if session is not None and every:
         raise Failure("name either a session or --all", run.hint("verify", "--all"), exit_code=USAGE)
@@ -83,14 +80,16 @@ class _StoppedError(Exception):
 async def rebuild(
     run: Run,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="The projections to rebuild; all when none is named.")
+        list[str] | None, typer.Argument(metavar="NAME", help="The projections to rebuild; all when none is named.")
     ] = None,
 ) -> None:
     """Fill projections again from the log."""
+    import asyncio
+
+    from replay import rebuild as rebuild_store
     from replay.cli.opening import reading
     from replay.cli.progress import progress
     from replay.cli.text import counted
-    from replay.rebuild import rebuild as rebuild_store
 
     stopped = False
     async with reading(run) as store, progress(run.out, "rebuilding", "events") as tell:

@@ -75,13 +75,13 @@ async def _fill(store: Store) -> None:
 
 
 async def _walk(store: Store, out: Output, path: Path) -> None:
+    from replay import verify
     from replay.cli.care import print_report
     from replay.cli.demo_sessions import MAIN
     from replay.cli.graph import draw
     from replay.cli.log import print_events
     from replay.cli.overview import list_sessions
     from replay.cli.search import find, print_results
-    from replay.verify import verify
 
     out.print(f"A store of conversations was made: {path}")
     _step(out, "Each conversation is a session.", "ls")

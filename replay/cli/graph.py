@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from replay.cli.options import Run
+from replay.cli.options import Run, SessionArgument
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -31,7 +31,7 @@ NARROWEST: Final = 12
 
 async def graph(
     run: Run,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")],
+    session: SessionArgument,
     *,
     full: Annotated[
         bool, typer.Option("--full", help="Show every message, also of long stretches without a branch.")

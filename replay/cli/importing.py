@@ -33,7 +33,7 @@ def import_(
     format: Annotated[  # noqa: A002 - the name of the argument
         str, typer.Argument(metavar="FORMAT", help="The format, or auto, which tells it by what a file holds.")
     ],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders or zips; - is stdin.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, folders or zips; - is stdin.")],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and write nothing.")] = False,
     strict: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replay.cli.options import Run
+from replay.cli.options import PerhapsSessionArgument, Run
 
 if TYPE_CHECKING:
     from eventstore import Envelope
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 async def log(
     run: Run,
-    session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")
-    ] = None,
+    session: PerhapsSessionArgument = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="The events of all sessions.")] = False,
     number: Annotated[
         int | None,
-        typer.Option("-n", "--number", min=0, help="Only the newest so many; with --from, the first so many."),
+        typer.Option(
+            "-n", "--number", metavar="N", min=0, help="Only the newest so many; with --from, the first so many."
+        ),
     ] = None,
     start: Annotated[
         str | None,

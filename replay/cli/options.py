@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "EVENTSTORE_URL"
 
+_session = typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @ for the one used last.")
+SessionArgument = Annotated[str, _session]
+PerhapsSessionArgument = Annotated[str | None, _session]
 StoreOption = Annotated[
     str | None,
     typer.Option(

@@ -158,7 +158,13 @@ class Output:
         if name not in self._consoles:
             from rich.console import Console
 
-            self._consoles[name] = Console(
+            class OwnConsole(Console):
+                """A console that leaves a closed pipe to `quiet_pipe`, instead of failing by itself."""
+
+                def on_broken_pipe(self) -> None:
+                    raise BrokenPipeError
+
+            self._consoles[name] = OwnConsole(
                 file=getattr(sys, name),
                 force_terminal=self._color or None,
                 no_color=None if self._color is None else not self._color,

@@ -32,11 +32,15 @@ class Sort(enum.StrEnum):
 async def ls(
     run: Run,
     *,
-    number: Annotated[int | None, typer.Option("-n", "--number", min=0, help="Show so many at most.")] = None,
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", metavar="N", min=0, help="Show so many at most.")
+    ] = None,
     sort: Annotated[
         Sort, typer.Option(help="Sort by this, the newest or most first; names from A to Z.")
     ] = Sort.UPDATED,
-    source: Annotated[str | None, typer.Option(help="Only sessions from this source, as an import's format.")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only sessions from this source, as an import's format.")
+    ] = None,
     text: Annotated[
         str | None, typer.Option("-q", "--query", metavar="TEXT", help="Only names or ids with this in them.")
     ] = None,

@@ -24,15 +24,19 @@ OPEN, CLOSE = "\x02", "\x03"
 async def search(
     run: Run,
     query: Annotated[
-        list[str], typer.Argument(metavar="QUERY...", help="Words, all of them meant; '\"some words\"' is a phrase.")
+        list[str], typer.Argument(metavar="QUERY", help="Words, all of them meant; '\"some words\"' is a phrase.")
     ],
     *,
     session: Annotated[
         str | None,
         typer.Option("--session", metavar="SESSION", help="Only in this session: an id, or its beginning, or @."),
     ] = None,
-    role: Annotated[str | None, typer.Option("--role", help="Only messages of this role, as user.")] = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=0, help="Show so many at most.", show_default=True)] = 20,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="Only messages of this role, as user.")
+    ] = None,
+    number: Annotated[
+        int, typer.Option("-n", "--number", metavar="N", min=0, help="Show so many at most.", show_default=True)
+    ] = 20,
 ) -> None:
     """Find messages by their words, the best match first."""
     from replay.cli.opening import find_session, reading

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replay.cli.options import Run
+from replay.cli.options import Run, SessionArgument
 
 if TYPE_CHECKING:
     from projections.overview import Overview
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def show(
     run: Run,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @.")],
+    session: SessionArgument,
     *,
     raw: Annotated[bool, typer.Option("--raw", help="Print the messages as they are stored, as JSON.")] = False,
 ) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sessions import SessionManager, Store, open_store
-from tests.cli.running import said
-
-Fill = Callable[[SessionManager], Awaitable[None]]
+from sessions import SessionManager, open_store
+from tests.cli.running import Fill, said
 
 
 @pytest.fixture(autouse=True)
@@ -56,13 +54,3 @@ def url(make_store: Callable[[Fill], str]) -> str:
         await walk.select_leaf("m4")
 
     return make_store(fill)
-
-
-def in_store(url: str, work: Callable[[Store], Awaitable[object]]) -> None:
-    """Do something with a store."""
-
-    async def done() -> None:
-        async with open_store(url) as store:
-            await work(store)
-
-    asyncio.run(done())

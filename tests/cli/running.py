@@ -9,14 +9,18 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from replay.cli.app import run
+from sessions import SessionManager
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from replay.cli import main; main()")
+
+Fill = Callable[[SessionManager], Awaitable[None]]
+"""What puts sessions into a new store."""
 
 
 class Ran(NamedTuple):

@@ -6,8 +6,7 @@ import pytest
 
 from replay.cli.markdown import to_markdown
 from sessions import Message, SessionManager
-from tests.cli.conftest import Fill
-from tests.cli.running import eventstore, terminal
+from tests.cli.running import Fill, eventstore, terminal
 
 
 def test_transcript_of_the_current_branch(url: str) -> None:
@@ -72,7 +71,10 @@ def test_stored_text_cannot_steer_a_terminal(make_store: Callable[[Fill], str]) 
             {"type": "dynamic-tool", "toolName": "run", "state": "output-error", "input": "x", "errorText": "no"},
             "**tool** `run`\n\n```\nx\n```\n\n*error*\n\n```\nno\n```",
         ),
-        ({"type": "dynamic-tool", "toolName": "run", "input": "a ````` b"}, "**tool** `run`\n\n``````\na ````` b\n``````"),
+        (
+            {"type": "dynamic-tool", "toolName": "run", "input": "a ````` b"},
+            "**tool** `run`\n\n``````\na ````` b\n``````",
+        ),
         (
             {"type": "file", "mediaType": "image/png", "url": "https://example.org/a b.png", "filename": "a b.png"},
             "[a b.png](<https://example.org/a b.png>) (image/png)",
@@ -81,7 +83,10 @@ def test_stored_text_cannot_steer_a_terminal(make_store: Callable[[Fill], str]) 
             {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{'A' * 100}"},
             "*file* (image/png, 122 characters inline)",
         ),
-        ({"type": "source-url", "url": "https://example.org", "title": "A page"}, "source: [A page](<https://example.org>)"),
+        (
+            {"type": "source-url", "url": "https://example.org", "title": "A page"},
+            "source: [A page](<https://example.org>)",
+        ),
         ({"type": "data-weather", "data": {"rain": True}}, '*data-weather*\n\n```json\n{\n  "rain": true\n}\n```'),
         ({"type": "marker"}, "*marker*"),
     ],

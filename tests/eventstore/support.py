@@ -125,7 +125,7 @@ async def threads_left(before: int) -> int:
     """Return how many threads there are more than before, once those that are ending have ended."""
     with contextlib.suppress(TimeoutError):
         await eventually(lambda: threading.active_count() <= before)
-    return threading.active_count() - before
+    return max(0, threading.active_count() - before)
 
 
 def sql(text: str, *names: str) -> Statement:

@@ -1,3 +1,0 @@
-def snippet(text, query, *, highlight=("", "")):  # type: ignore
-    """Temporary."""
-    return text[:120]

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from replay.cli.output import Column, Format, Output
+
+COLUMNS = [
+    Column(title="ID", cell=lambda one: str(one["id"])),
+    Column(title="SIZE", cell=lambda one: str(one["size"]), right=True),
+    Column(title="TEXT", cell=lambda one: str(one["text"]), free=True),
+]
+
+
+def printed(
+    format: Format | None,  # noqa: A002 - the option's name
+    records: Iterable[dict[str, Any]],
+    *,
+    columns: Sequence[Column] = COLUMNS,
+    whole: bool = True,
+) -> str:
+    """Return what a list prints."""
+    buffer = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(buffer, encoding="utf-8")) as stream:
+        with Output(format=format).listing(columns, whole=whole) as add:
+            for record in records:
+                add(record)
+        stream.flush()
+        return buffer.getvalue().decode()
+
+
+def test_table_columns() -> None:
+    """Columns are as wide as what stands in them, numbers to the right, and the free one takes the rest."""
+    records = [{"id": "a", "size": 5, "text": "t" * 100}, {"id": "bcd", "size": 12_345, "text": "京"}]
+    head, one, two = printed("table", records).splitlines()
+    assert head.rstrip() == "ID    SIZE  TEXT"
+    assert one == "a        5  " + "t" * 67 + "…"
+    assert two.rstrip() == "bcd  12345  京"
+
+
+def test_wrapped_column() -> None:
+    """A column that wraps shows all of a long text, in lines below each other."""
+    columns = [COLUMNS[0], Column(title="TEXT", cell=lambda one: one["text"], free=True, wraps=True)]
+    lines = printed("table", [{"id": "a", "text": "word " * 30}], columns=columns).splitlines()
+    assert len(lines) == 3
+    assert " ".join(lines).split().count("word") == 30
+
+
+def test_growing_table_does_not_wait() -> None:
+    """A table that is laid out as it grows has printed its first rows before the last record is there."""
+    buffer = io.BytesIO()
+    with (
+        contextlib.redirect_stdout(io.TextIOWrapper(buffer, encoding="utf-8", write_through=True)),
+        Output(format="table").listing(COLUMNS, whole=False) as add,
+    ):
+        for number in range(600):
+            add({"id": number, "size": 1, "text": "t"})
+        assert len(buffer.getvalue().splitlines()) == 501
+
+
+@pytest.mark.parametrize("format", ["json", "ndjson", None])
+def test_json(format: Format | None) -> None:  # noqa: A002 - the option's name
+    """Records are printed as a JSON array, or one per line, and an empty list as an empty array or nothing."""
+    records = [{"id": "a", "text": "京\n"}, {"id": "b", "text": "\x1b"}]
+    out = printed(format, records)
+    parsed = json.loads(out) if format == "json" else [json.loads(line) for line in out.splitlines()]
+    assert parsed == records
+    assert printed(format, []) == ("[]\n" if format == "json" else "")
+
+
+def test_empty_table() -> None:
+    """A table without rows is nothing at all, not a head without a body."""
+    assert printed("table", []) == ""

@@ -1,0 +1,42 @@
+"""Signatures as the reference writes them: names, kinds and defaults, without types."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def brief(name: str, function: Callable[..., Any]) -> str:
+    """Return a call as the reference writes it."""
+    shown: list[str] = []
+    keyword = False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword:
+            shown.append("*")
+            keyword = True
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        shown.append(f"{stars}{parameter.name}{_default(parameter)}")
+    return f"{name}({', '.join(shown)})"
+
+
+def members(kind: type) -> Iterator[str]:
+    """Yield the public methods of a class as the reference writes them, and its properties by their names."""
+    fields = getattr(kind, "__struct_fields__", ())
+    for name, value in vars(kind).items():
+        if name.startswith("_") or name in fields:
+            continue
+        if isinstance(value, classmethod | staticmethod) or inspect.isfunction(value):
+            yield brief(name, getattr(kind, name))
+        elif inspect.isdatadescriptor(value) or hasattr(value, "func"):
+            yield name
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    value = parameter.default
+    if value is parameter.empty:
+        return ""
+    return f"={value.name}" if isinstance(value, enum.Enum) else f"={value!r}"
