@@ -25,7 +25,7 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is hashed and stored of an event: the fact, the caller's metadata, and bytes kept elsewhere."""
 
     event: msgspec.Raw
-    metadata: dict[str, Any] = {}
+    metadata: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     attachments: list[Attachment] = []
 
 
@@ -37,7 +37,8 @@ _current = {name: kind.schema for name, kind in EVENT_TYPES.items()}
 
 def encode(event: Event, metadata: dict[str, Any]) -> bytes:
     """The payload of an event: compact UTF-8 JSON."""
-    return _encoder.encode(Payload(msgspec.Raw(_encoder.encode(event)), metadata))
+    raw = msgspec.Raw(_encoder.encode(event))
+    return _encoder.encode(Payload(raw, msgspec.Raw(_encoder.encode(metadata))) if metadata else Payload(raw))
 
 
 def decode(
@@ -48,13 +49,14 @@ def decode(
         parts = _payloads.decode(payload)
     except (msgspec.DecodeError, RecursionError) as error:
         return UnreadableEvent(type, payload, f"broken payload: {error}"), {}
+    metadata: dict[str, Any] = {} if parts.metadata is msgspec.UNSET else decode_json(parts.metadata)
     decoder = _events.get(type)
     if decoder is None:
-        return UnreadableEvent(type, payload, "unknown event type"), parts.metadata
+        return UnreadableEvent(type, payload, "unknown event type"), metadata
     try:
         raw = parts.event
         if schema != _current[type]:
             raw = msgspec.Raw(_encoder.encode(upcasters.lift(type, schema, decode_json(raw))))
-        return decoder.decode(raw), parts.metadata
+        return decoder.decode(raw), metadata
     except (msgspec.DecodeError, UpcasterError, RecursionError) as error:
-        return UnreadableEvent(type, payload, str(error)), parts.metadata
+        return UnreadableEvent(type, payload, str(error)), metadata

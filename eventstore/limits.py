@@ -109,8 +109,7 @@ def _plain_copy(value: Any, limits: Limits, path: str) -> object:
         return str.__str__(value)
     if isinstance(value, int):
         number = int(value)
-        # A sign counts: the decoder counts it.
-        digits = limits.int_digits - (number < 0)
+        digits = limits.int_digits
         if abs(number) >= INT64 and number.bit_length() > 3.3 * digits and abs(number) >= 10**digits:
             raise LimitExceededError("int_digits", limits.int_digits, path)
         return number

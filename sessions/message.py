@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,21 +21,11 @@ COMPACTION_PREFIX = "compaction_"
 _ANY_SIZE = Limits(message_bytes=sys.maxsize)
 
 
-class Message:
-    """A message: id, role, parts, and every other key it was given, kept verbatim.
+class _MessageType(msgspec.StructMeta):
+    """Lets a message be built with any keys, while the decoder makes the frozen Struct straight from JSON."""
 
-    Values are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one;
-    raises InvalidMessageError for what has not the shape of a message or what JSON cannot hold.
-    """
-
-    __slots__ = ("_created_at", "_data", "id", "parts", "role")
-
-    id: str
-    role: str
-    parts: list[dict[str, Any]]
-
-    def __init__(
-        self,
+    def __call__(
+        cls,
         *,
         role: str,
         parts: list[dict[str, Any]],
@@ -44,7 +33,7 @@ class Message:
         created_at: dt.datetime | None = None,
         metadata: dict[str, Any] | None = None,
         **other: Any,  # noqa: ANN401 - any JSON value
-    ) -> None:
+    ) -> Message:
         data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
         for name in ("id", "role"):
             _check_text(data[name], name)
@@ -53,61 +42,80 @@ class Message:
             data["createdAt"] = _wire_time(created_at)
         if metadata is not None:
             data["metadata"] = metadata
-        self._data: dict[str, Any] = decode_json(encode_json({**data, **other}, _ANY_SIZE))
-        self._created_at: dt.datetime | str | None = created_at
-        self.id = self._data["id"]
-        self.role = self._data["role"]
-        self.parts = self._data["parts"]
+        return Message.stored(encode_json({**data, **other}, _ANY_SIZE), created_at)
+
+
+class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
+    """A message: id, role, parts, and every other key it was given, kept verbatim.
+
+    Parts are not to be changed in place; `to_dict` gives a copy that may be. Built without an id it gets a new one;
+    raises InvalidMessageError for what has not the shape of a message or what JSON cannot hold.
+    """
+
+    id: str
+    role: str
+    parts: list[dict[str, Any]]
+    # Set behind the decoder's back: names on the wire that a decoded message overwrites at once.
+    _json: Any = msgspec.field(name=" json", default="")
+    _time: Any = msgspec.field(name=" time", default=None)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            role: str,
+            parts: list[dict[str, Any]],
+            id: str | None = None,  # noqa: A002 - the name on the wire
+            created_at: dt.datetime | None = None,
+            metadata: dict[str, Any] | None = None,
+            **other: Any,  # noqa: ANN401 - any JSON value
+        ) -> None: ...
 
     @classmethod
-    def stored(cls, json: bytes | str, created_at: dt.datetime | str) -> Message:
-        """A message from its stored JSON; the time may be the ISO-8601 text of its column."""
+    def stored(cls, json: bytes | str, created_at: dt.datetime | str | None) -> Message:
+        """A message from its JSON and its time, which may be the ISO-8601 text of its column."""
         return cls.all_stored([(json, created_at)])[0]
 
     @classmethod
-    def all_stored(cls, rows: Iterable[tuple[bytes | str, dt.datetime | str]]) -> list[Message]:
+    def all_stored(cls, rows: Iterable[tuple[bytes | str, dt.datetime | str | None]]) -> list[Message]:
         """The messages of (JSON, time) rows; one loop without calls, since reading a long history is all this."""
-        new = cls.__new__
+        decode, put = _decoder.decode, msgspec.structs.force_setattr
         messages: list[Message] = []
         for json, created_at in rows:
-            message = new(cls)
-            message._data = data = decode_json(json)
-            message._created_at = created_at
-            message.id = data["id"]
-            message.role = data["role"]
-            message.parts = data["parts"]
+            try:
+                message = decode(json)
+            except msgspec.DecodeError:
+                message = msgspec.convert(decode_json(json), Message)
+            put(message, "_json", json)
+            put(message, "_time", created_at)
             messages.append(message)
         return messages
 
     @property
-    def data(self) -> dict[str, Any]:
-        """All keys and values, as on the wire; not to be changed."""
-        return self._data
-
-    @property
     def metadata(self) -> dict[str, Any] | None:
         """The metadata that it was given."""
-        return self._data.get("metadata")
+        return self.to_dict().get("metadata")
 
     @property
     def created_at(self) -> dt.datetime | None:
         """The message's own time, else when it was recorded, in UTC; None while it is neither."""
-        if isinstance(self._created_at, str):
-            self._created_at = dt.datetime.fromisoformat(self._created_at)
-        return own_time(self._data) or self._created_at
+        time: dt.datetime | str | None = self._time
+        return dt.datetime.fromisoformat(time) if isinstance(time, str) else time
 
     @property
     def text(self) -> str:
         """The text parts, joined by newlines."""
-        return message_text(self._data)
+        return message_text({"parts": self.parts})
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the message as it goes over the wire, keys and values as given and in their order."""
-        return deepcopy(self._data)
+        data: dict[str, Any] = decode_json(self._json)
+        return data
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a message with equal keys and values."""
-        return self._data == other._data if isinstance(other, Message) else NotImplemented
+        return self.to_dict() == other.to_dict() if isinstance(other, Message) else NotImplemented
 
     def __hash__(self) -> int:
         """Equal messages have equal ids."""
@@ -117,6 +125,13 @@ class Message:
         """The id and the role; never the content, since this may go to logs."""
         return f"Message(id={self.id!r}, role={self.role!r}, parts={len(self.parts)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made of what is stored."""
+        return Message.stored, (self._json, self._time)
+
+
+_decoder = msgspec.json.Decoder(Message)
+
 
 class Accepted(msgspec.Struct, frozen=True):
     """A message that passed the door: its id and the JSON that is stored."""
@@ -124,13 +139,18 @@ class Accepted(msgspec.Struct, frozen=True):
     id: str
     json: bytes
 
+    def recorded(self, recorded_at: dt.datetime) -> Message:
+        """The message as it is handed out, with its own time or else that of its event."""
+        has_time = b'"createdAt"' in self.json
+        return Message.stored(self.json, (own_time(decode_json(self.json)) if has_time else None) or recorded_at)
+
 
 def accept(message: Message | Mapping[str, Any], limits: Limits) -> Accepted:
     """Check a message before anything is written; one without an id gets a new one.
 
     Raises InvalidMessageError or LimitExceededError with the path of what is wrong, and ReservedIdError.
     """
-    data = message.data if isinstance(message, Message) else message
+    data = message.to_dict() if isinstance(message, Message) else message
     if not isinstance(data, Mapping):
         raise InvalidMessageError("", f"must be a dict or a Message, not {type(message).__name__}")
     if "id" not in data:

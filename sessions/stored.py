@@ -84,7 +84,7 @@ class StoredSession:
         results: list[AppendResult] = []
         for message, first in zip(accepted, committed.result, strict=True):
             envelope: Envelope = first or next(written)
-            stored = Message.stored(message.json, envelope.recorded_at)
+            stored = message.recorded(envelope.recorded_at)
             results.append(AppendResult(stored, first is None, envelope.version, envelope.position))
         return results
 
@@ -219,9 +219,9 @@ def check_search(query: object, limit: object, order: object) -> None:
     if not isinstance(query, str):
         raise InvalidArgumentError("query", f"must be a string, not {type(query).__name__}")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InvalidArgumentError("limit", f"must be a number from 0 on, not {limit!r}")
+        raise InvalidArgumentError("limit", "must be a number from 0 on")
     if order not in ("relevance", "newest"):
-        raise InvalidArgumentError("order", f"must be 'relevance' or 'newest', not {order!r}")
+        raise InvalidArgumentError("order", "must be 'relevance' or 'newest'")
 
 
 def _checked_list(messages: object) -> Iterable[Given]:
@@ -232,4 +232,4 @@ def _checked_list(messages: object) -> Iterable[Given]:
 
 def _check_version(value: object, name: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LAST_VERSION:
-        raise InvalidArgumentError(name, f"must be a version from 0 on, not {value!r}")
+        raise InvalidArgumentError(name, "must be a version from 0 on")

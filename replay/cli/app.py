@@ -11,6 +11,7 @@ import typer
 from replay.cli import care, demo, graph, importing, log, overview, search, show
 from replay.cli.failures import Failure, explain
 from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
+from replay.cli.pipes import quiet
 
 NAME = "eventstore"
 DISTRIBUTION = "session-eventstore"
@@ -74,7 +75,13 @@ for name, command in {
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; what went wrong is one line and a hint on stderr."""
     try:
-        code = app(list(arguments), prog_name=NAME, standalone_mode=False)
+        with quiet():
+            code = app(list(arguments), prog_name=NAME, standalone_mode=False)
+    except typer.Exit as closed:
+        return closed.exit_code
+    except SystemExit:
+        # Typer ends so, outside of our commands, only when a pipe is closed while it prints help.
+        return 0
     except Exception as error:  # noqa: BLE001 - whatever went wrong is told, and ends here
         failure = error if isinstance(error, Failure) else explain(error)
         failure.tell(sys.stderr)

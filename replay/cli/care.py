@@ -25,6 +25,7 @@ async def verify(
     from replay.cli.failures import INTEGRITY, USAGE, Failure
     from replay.cli.opening import find_session, reading
     from replay.cli.progress import progress
+    from replay.cli.text import counted
 
     if session is not None and every:
         raise Failure("name either a session or --all", run.hint("verify", "--all"), exit_code=USAGE)
@@ -38,7 +39,7 @@ async def verify(
         run.out.value(report)
     if not report.ok:
         raise Failure(
-            f"the store is not what the log promises: {len(report.problems):,} found",
+            f"the store is not what the log promises: {counted(len(report.problems), 'problem')}",
             f"`{run.hint('rebuild')}` fills projections again from the log" if _only_projections(report) else None,
             exit_code=INTEGRITY,
         )

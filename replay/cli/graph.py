@@ -116,15 +116,15 @@ def _row(line: Line, tree: Tree, short: ShortIds, words: dict[str, str], width: 
 
     from replay.cli.text import one_line
 
-    row = Text(line.lead, style="dim")
+    row = Text().append(line.lead, style="dim")
     if line.index is None:
-        return row.append(f"{line.glyph} {line.hidden:,} messages")
+        return row.append(f"{line.glyph} {line.hidden:,} messages", style="dim")
     place = tree.places[line.index]
     here = HERE if line.index == tree.current else ""
-    row.append(line.glyph, style="not dim bold" if tree.on_path(line.index) else "not dim")
-    row.append(f" {short(place.id)}", style="not dim yellow")
-    row.append(f"  {one_line(place.role):{ROLE_WIDTH}}", style=f"not dim {ROLE_STYLES.get(place.role, 'default')}")
+    row.append(line.glyph, style="bold" if tree.on_path(line.index) else "")
+    row.append(f" {short(place.id)}", style="yellow")
+    row.append(f"  {one_line(place.role):{ROLE_WIDTH}}", style=ROLE_STYLES.get(place.role, ""))
     said = Text(words.get(place.id, ""))
     said.truncate(max(width - row.cell_len - len(here) - 2, NARROWEST), overflow="ellipsis")
     row.append("  ").append_text(said)
-    return row.append(here, style="not dim bold")
+    return row.append(here, style="bold")

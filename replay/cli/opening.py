@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from replay.cli.failures import NOT_FOUND, USAGE, Failure
+from replay.cli.options import EXAMPLE_URL
 
 if TYPE_CHECKING:
     from replay.cli.options import Run
@@ -41,10 +42,10 @@ def locate(run: Run) -> Location:
         dialect = dialect_of(run.url)
     except InvalidArgumentError as error:
         hint = f"a file's URL is {file_url(Path(run.url))}" if run.url.count(":") == 0 else None
-        raise Failure(f"{run.url!r} is not the URL of a store: {error.reason}", hint, exit_code=USAGE) from error
+        raise Failure(f"{run.url!r} is {error.reason}", hint, exit_code=USAGE) from error
     if dialect.in_memory:
         raise Failure(
-            "a store in memory ends with the command that made it", "name a file: sqlite:///file.db", exit_code=USAGE
+            "a store in memory ends with the command that made it", f"name a file: {EXAMPLE_URL}", exit_code=USAGE
         )
     return Location(run.url, Path(str(dialect.url.database)).absolute())
 

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replay.cli.pipes import quiet
+
 if TYPE_CHECKING:
     from replay.cli.output import Format, Output
 
 URL_VARIABLE = "EVENTSTORE_URL"
+EXAMPLE_URL = "sqlite:///file.db"
 
 _session = typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @ for the one used last.")
 SessionArgument = Annotated[str, _session]
@@ -25,7 +28,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help=f"The store, as sqlite:///file.db.  [default: ${URL_VARIABLE}, else `eventstore path`]",
+        help=f"The store, as {EXAMPLE_URL}.  [default: ${URL_VARIABLE}, else `eventstore path`]",
     ),
 ]
 ColorOption = Annotated[
@@ -90,11 +93,11 @@ def with_shared_options(
         store = options["store"] or given.store
         color = given.color if options["color"] is None else options["color"]
         try:
-            from replay.cli.output import Output, quiet_pipe
+            from replay.cli.output import Output
 
             out = Output(format=_format(context, options) if lists else "table", color=color)
             run = Run(url=store or os.environ.get(URL_VARIABLE) or None, store=store, out=out)
-            with quiet_pipe():
+            with quiet():
                 _call(function, run, values)
         except Exception as error:
             if (given.verbose or options["verbose"]) and not isinstance(error, typer.Exit):

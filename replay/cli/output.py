@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-import typer
 
 from replay.cli.text import visible
 
@@ -134,14 +132,23 @@ class Output:
     def _print_rows(self, columns: Sequence[Column], rows: Sequence[Sequence[Text]], *, head: bool) -> None:
         from rich.table import Table
 
-        table = Table(box=None, show_header=head, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         widths = [max(len(column.title), *(row[at].cell_len for row in rows)) for at, column in enumerate(columns)]
         taken = sum(width for column, width in zip(columns, widths, strict=True) if not column.free)
         left = max(self.console.width - taken - GAP * (len(columns) - 1), NARROWEST)
+        widths = [min(width, left) if column.free else width for column, width in zip(columns, widths, strict=True)]
+        table = Table(
+            box=None,
+            show_header=head,
+            pad_edge=False,
+            padding=(0, GAP, 0, 0),
+            header_style="bold",
+            # Wider than a narrow terminal, if it must be: an id that is cut is of no use.
+            width=sum(widths) + GAP * (len(columns) - 1),
+        )
         for column, width in zip(columns, widths, strict=True):
             table.add_column(
                 column.title,
-                width=min(width, left) if column.free else width,
+                width=width,
                 no_wrap=not column.wraps,
                 overflow="fold" if column.wraps else "ellipsis",
                 justify="right" if column.right else "left",
@@ -159,7 +166,7 @@ class Output:
             from rich.console import Console
 
             class OwnConsole(Console):
-                """A console that leaves a closed pipe to `quiet_pipe`, instead of failing by itself."""
+                """A console that leaves a closed pipe to `quiet`, instead of failing by itself."""
 
                 def on_broken_pipe(self) -> None:
                     raise BrokenPipeError
@@ -180,15 +187,3 @@ def _cell(column: Column, record: object) -> Text:
 
     cell = column.cell(record)
     return Text(cell) if isinstance(cell, str) else cell
-
-
-@contextlib.contextmanager
-def quiet_pipe() -> Iterator[None]:
-    """End quietly when nobody reads stdout any more, as with `| head -1`."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # What is left in the buffer must not fail once more when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None

@@ -29,7 +29,7 @@ async def show(
         if raw or run.out.chosen in {"json", "ndjson"}:
             with run.out.records() as add:
                 async for message in messages:
-                    add(message.data)
+                    add(message.to_dict())
             return
         from replay.cli.markdown import to_markdown
 

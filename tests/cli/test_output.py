@@ -76,3 +76,10 @@ def test_json(format: Format | None) -> None:  # noqa: A002 - the option's name
 def test_empty_table() -> None:
     """A table without rows is nothing at all, not a head without a body."""
     assert printed("table", []) == ""
+
+
+def test_narrow_terminal_cuts_no_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal, only the free column is cut, since an id that is cut is of no use."""
+    monkeypatch.setenv("COLUMNS", "20")
+    _, row = printed("table", [{"id": "chatgpt:0190a6f2", "size": 12_345, "text": "some more words"}]).splitlines()
+    assert row == "chatgpt:0190a6f2  12345  some more w…"

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import pytest
 
@@ -90,10 +90,11 @@ def test_closed_pipe_is_quiet(long: str, command: list[str]) -> None:
     assert child.returncode == 0
 
 
-def test_pipe_closed_before_the_first_line(long: str) -> None:
+@pytest.mark.parametrize("command", [["path"], ["demo"], ["--help"], ["--version"]], ids=" ".join)
+def test_pipe_closed_before_the_first_line(command: list[str], tmp_path: Path) -> None:
     """A pipe that nobody reads from the start is quiet too, though all output fits into the buffer."""
     with subprocess.Popen(
-        [*COMMAND, "ls", "--store", long], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, *command], env=environment(TMPDIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:
         assert child.stdout is not None
         assert child.stderr is not None
@@ -125,11 +126,7 @@ def test_interrupted(url: str) -> None:
 def test_lists_are_tables_on_a_terminal(url: str) -> None:
     """On a terminal a list is a table in colour; in a pipe it is a record per line."""
     assert terminal("ls", "--store", url).out.startswith("\x1b[1mID")
-    assert [json.loads(line)["id"] for line in process("ls", "--store", url).out.splitlines()] == [
-        "walk",
-        "walk-2",
-        "empty",
-    ]
+    assert [record["id"] for record in eventstore("ls", "--store", url).records] == ["walk", "walk-2", "empty"]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +147,9 @@ def test_color_on_a_terminal(url: str, options: list[str], variables: dict[str, 
 
 def test_color_in_a_pipe(url: str) -> None:
     """A table in a pipe has colours with --color alone, and JSON has none."""
-    assert "\x1b[33m" in process("ls", "--table", "--color", "--store", url).out
-    assert "\x1b" not in process("ls", "--table", "--store", url).out
-    assert "\x1b" not in process("--color", "ls", "--json", "--store", url).out
+    assert "\x1b[33m" in eventstore("ls", "--table", "--color", "--store", url).out
+    assert "\x1b" not in eventstore("ls", "--table", "--store", url).out
+    assert "\x1b" not in eventstore("--color", "ls", "--json", "--store", url).out
 
 
 @pytest.mark.parametrize("locale", ["C", "en_US.ISO-8859-1"])

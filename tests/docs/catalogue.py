@@ -22,7 +22,7 @@ END = "<!-- end of what is made -->"
 _KINDS: dict[type[msgspec.inspect.Type], str] = {
     msgspec.inspect.StrType: "string",
     msgspec.inspect.NoneType: "null",
-    msgspec.inspect.DateTimeType: "time, ISO-8601",
+    msgspec.inspect.DateTimeType: "ISO-8601 time",
     msgspec.inspect.RawType: "JSON, as it came in",
 }
 

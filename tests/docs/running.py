@@ -19,7 +19,9 @@ from tests.cli.running import process, terminal
 from tests.docs.pages import Block, blocks, name
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_ANYTHING = "..."
+_TIME = re.compile(r"\bnow\b|\b\d+(s|m|h|d|w|mo|y) ago\b|\b\d\d:\d\d:\d\d\b")
+"""An age or a time of day, which is another one every time."""
+_ANYTHING = "…"
 """In what a page says is printed: any text of a line or, alone in a line, any lines."""
 
 
@@ -56,13 +58,18 @@ def commands(block: Block) -> Iterator[list[str]]:
 
 
 def check_output(expected: str, printed: str, where: str) -> None:
-    """Raise AssertionError unless what was printed is what a page says, whatever the space between words."""
-    wanted = [" ".join(line.split()) for line in expected.strip().splitlines()]
+    """Raise AssertionError unless what was printed is what a page says, whatever the space between words and the time."""
+    wanted, found = _lines(expected), _lines(_ESCAPE.sub("", printed))
     pattern = "".join(
-        r"(?:[^\n]*\n)*?" if line == _ANYTHING else re.escape(line).replace(r"\.\.\.", r"[^\n]*") + "\n" for line in wanted
+        r"(?:[^\n]*\n)*?" if line == _ANYTHING else re.escape(line).replace(_ANYTHING, r"[^\n]*") + r"\n"
+        for line in wanted
     )
-    found = "".join(" ".join(_ESCAPE.sub("", line).split()) + "\n" for line in printed.strip().splitlines())
-    assert re.fullmatch(pattern, found), f"{where}: printed\n{found}\ninstead of\n" + "\n".join(wanted)
+    said = "\n".join((f"{where}: printed", *found, "instead of", *wanted))
+    assert re.fullmatch(pattern, "".join(line + "\n" for line in found)), said
+
+
+def _lines(text: str) -> list[str]:
+    return [_TIME.sub("<time>", " ".join(line.split())) for line in text.strip().splitlines()]
 
 
 def _run_python(runner: asyncio.Runner, namespace: dict[str, Any], block: Block, where: str) -> str:

@@ -52,20 +52,22 @@ def test_blocks_have_a_language(page: Path) -> None:
     ("expected", "printed"),
     [
         ("a b", "a   b  \n\n"),
-        ("a ... d", "a b c d"),
-        ("a\n...\nd", "a\nb\nc\nd"),
-        ("a\n...\nd", "a\nd"),
+        ("a … d", "a b c d"),
+        ("a\n…\nd", "a\nb\nc\nd"),
+        ("a\n…\nd", "a\nd"),
         ("a", "\x1b[1ma\x1b[0m"),
+        ("a now", "a 3s ago"),
+        ("10:41:07 a", "09:00:00 a"),
     ],
-    ids=["space", "in a line", "lines", "no lines", "colours"],
+    ids=["space", "in a line", "lines", "no lines", "colours", "ages", "times"],
 )
 def test_output_is_as_said(expected: str, printed: str) -> None:
-    """What is printed may differ from a page in space, in colour, and where the page leaves something out."""
+    """What is printed may differ from a page in space, colour and time, and where the page leaves something out."""
     check_output(expected, printed, "here")
 
 
 @pytest.mark.parametrize(
-    ("expected", "printed"), [("a b", "ab"), ("a", "a\nb"), ("a ... d", "a b\nc d"), ("a.b", "a-b")]
+    ("expected", "printed"), [("a b", "ab"), ("a", "a\nb"), ("a … d", "a b\nc d"), ("a.b", "a-b")]
 )
 def test_output_is_not_as_said(expected: str, printed: str) -> None:
     """Other output than a page says is found."""

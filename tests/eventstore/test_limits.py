@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventstore.decoding import decode_json
 from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError
 from eventstore.limits import Limits, check_id, clean_text, encode_json
 
@@ -190,19 +191,19 @@ def test_very_deep_value_is_refused_without_recursion(depth: int) -> None:
 
 @pytest.mark.parametrize(
     "number",
-    [10**4_300 - 1, 1 - 10**4_299, (1 << 64) - 1, 1 << 64, -(1 << 63) - 1],
-    ids=["4300 digits", "sign and 4299", "2^64-1", "2^64", "-2^63-1"],
+    [10**4_300 - 1, 1 - 10**4_300, (1 << 64) - 1, 1 << 64, -(1 << 63) - 1],
+    ids=["4300 digits", "minus 4300 digits", "2^64-1", "2^64", "-2^63-1"],
 )
 def test_large_numbers_survive(number: int) -> None:
-    """Whole numbers of any size within the limit, a sign counting as a digit, read back equal."""
+    """Whole numbers of any size within the limit read back equal."""
     assert back({"n": [number]}) == {"n": [number]}
-    assert msgspec.json.decode(encode_json(number, LIMITS)) == number
+    assert decode_json(encode_json(number, LIMITS)) == number
 
 
 @pytest.mark.parametrize(
     "number",
-    [10**4_300, -(10**4_299), 1 << 100_000, 1 << 10_000_000],
-    ids=["4301 digits", "sign and 4300", "2^100000", "2^10000000"],
+    [10**4_300, -(10**4_300), 1 << 100_000, 1 << 10_000_000],
+    ids=["4301 digits", "minus 4301 digits", "2^100000", "2^10000000"],
 )
 def test_too_large_number_is_refused(number: int) -> None:
     """A whole number with more digits than the limit is refused at once with its path."""

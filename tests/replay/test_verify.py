@@ -1,0 +1,323 @@
+"""Verification finds whatever somebody with a SQL prompt may have done to a store, and finds nothing otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eventstore.errors import SessionNotFoundError
+from replay import Report, verify
+from replay import verify as verify_package
+from sessions import SessionManager, open_store
+from tests.eventstore.support import file_at
+from tests.fixtures.golden.write_log import clock, tell_the_story
+
+TRIGGERS = ("events_no_update", "events_no_delete", "events_no_replace")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a closed store with several sessions in it, made once and only copied."""
+    folder = tmp_path_factory.mktemp("original")
+
+    async def write() -> None:
+        async with open_store(file_at(folder), clock=clock()) as store:
+            await tell_the_story(store)
+
+    asyncio.run(write())
+    return folder / "log.db"
+
+
+@pytest.fixture
+def file(original: Path, tmp_path: Path) -> Path:
+    """Return a store of its own to tamper with, its triggers dropped."""
+    path = tmp_path / "log.db"
+    shutil.copy(original, path)
+    with tampering(path) as connection:
+        for trigger in TRIGGERS:
+            connection.execute(f"DROP TRIGGER {trigger}")
+    return path
+
+
+@contextlib.contextmanager
+def tampering(path: Path) -> Iterator[sqlite3.Connection]:
+    """Change a database file from outside."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        yield connection
+        connection.commit()
+
+
+async def report_on(path: Path, session_id: str | None = None) -> Report:
+    """Open a store and verify it."""
+    async with open_store(f"sqlite:///{path}") as store:
+        return await verify(store, session_id)
+
+
+def kinds(report: Report) -> set[str]:
+    """Return the kinds of problems found."""
+    return {problem.kind for problem in report.problems}
+
+
+async def test_untouched_store_is_clean(file: Path) -> None:
+    """A store that nobody touched has no problem, and all its events were looked at."""
+    report = await report_on(file)
+    assert report == Report(ok=True, events=17, erased=0, problems=[])
+
+
+@pytest.mark.parametrize("url", ["file", "memory"])
+async def test_empty_store_is_clean(url: str, tmp_path: Path) -> None:
+    """An empty store verifies at once."""
+    async with open_store(file_at(tmp_path) if url == "file" else "sqlite://") as store:
+        assert await verify(store) == Report(ok=True, events=0, erased=0, problems=[])
+
+
+async def test_store_in_memory_is_verified_too() -> None:
+    """A store in memory is verified like one in a file."""
+    async with open_store("sqlite://") as store:
+        await tell_the_story(store)
+        assert (await verify(store)).ok
+
+
+CHANGED_EVENTS = {
+    "payload": ("UPDATE events SET payload = replace(payload, 'Hello', 'Hullo') WHERE position = 2", {"payload"}),
+    "space in payload": ("UPDATE events SET payload = payload || ' ' WHERE position = 2", {"payload"}),
+    "payload cut": ("UPDATE events SET payload = substr(payload, 1, 30) WHERE position = 2", {"payload"}),
+    "payload emptied": ("UPDATE events SET payload = '' WHERE position = 2", {"payload"}),
+    "payload as bytes": ("UPDATE events SET payload = CAST(payload AS BLOB) WHERE position = 17", {"payload"}),
+    "payload no text": ("UPDATE events SET payload = CAST(x'ff00fe' AS TEXT) WHERE position = 17", {"payload"}),
+    "payload a number": ("UPDATE events SET payload = 7.5 WHERE position = 17", {"payload"}),
+    "salt": ("UPDATE events SET salt = x'00' WHERE position = 2", {"payload"}),
+    "salt gone": ("UPDATE events SET salt = NULL WHERE position = 2", {"payload"}),
+    "salt as text": ("UPDATE events SET salt = 'x' WHERE position = 2", {"payload"}),
+    "digest": ("UPDATE events SET payload_digest = zeroblob(32) WHERE position = 2", {"payload", "chain"}),
+    "digest as text": ("UPDATE events SET payload_digest = 'x' WHERE position = 2", {"payload", "chain"}),
+    "hash": ("UPDATE events SET hash = zeroblob(32) WHERE position = 2", {"chain"}),
+    "hash as text": ("UPDATE events SET hash = 'x' WHERE position = 2", {"chain"}),
+    "hash of the last": ("UPDATE events SET hash = zeroblob(32) WHERE position = 17", {"chain", "stream"}),
+    "event id": ("UPDATE events SET event_id = 'other' WHERE position = 2", {"chain"}),
+    "type": ("UPDATE events SET type = 'leaf_selected' WHERE position = 2", {"chain"}),
+    "unknown type": ("UPDATE events SET type = 'odd' WHERE position = 2", {"chain"}),
+    "schema": ("UPDATE events SET schema = 2 WHERE position = 2", {"chain"}),
+    "negative schema": ("UPDATE events SET schema = -1 WHERE position = 17", {"chain"}),
+    "time": ("UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 2", {"chain"}),
+    "time beyond years": ("UPDATE events SET recorded_at = 9000000000000000000 WHERE position = 17", {"chain"}),
+    "time as text": ("UPDATE events SET recorded_at = 'noon' WHERE position = 17", {"chain"}),
+    "stream": ("UPDATE events SET stream_no = 4, version = 7 WHERE position = 2", {"chain", "version"}),
+    "version": ("UPDATE events SET version = 77 WHERE position = 17", {"chain", "version", "stream"}),
+    "negative version": ("UPDATE events SET version = -1 WHERE position = 17", {"chain", "version", "stream"}),
+    "dropped first": ("DELETE FROM events WHERE position = 1", {"version", "chain"}),
+    "dropped in the middle": ("DELETE FROM events WHERE position = 2", {"version", "chain"}),
+    "dropped at the end": ("DELETE FROM events WHERE position = 17", {"stream"}),
+    "dropped stream": ("DELETE FROM events WHERE stream_no = 1", {"stream"}),
+    "dropped and closed up": (
+        "DELETE FROM events WHERE position = 2; UPDATE events SET version = version - 1 WHERE stream_no = 1 AND version > 2; "
+        "UPDATE streams SET version = version - 1 WHERE stream_no = 1",
+        {"chain"},
+    ),
+    "swapped versions": (
+        "UPDATE events SET version = 99 WHERE position = 2; UPDATE events SET version = 2 WHERE position = 3; "
+        "UPDATE events SET version = 3 WHERE position = 2",
+        {"version", "chain"},
+    ),
+    "swapped payloads": (
+        "CREATE TABLE t AS SELECT payload, salt, payload_digest FROM events WHERE position = 2; "
+        "UPDATE events SET (payload, salt, payload_digest) = (SELECT payload, salt, payload_digest FROM events "
+        "WHERE position = 7) WHERE position = 2; UPDATE events SET (payload, salt, payload_digest) = (SELECT * FROM t) "
+        "WHERE position = 7; DROP TABLE t",
+        {"chain"},
+    ),
+    "swapped positions": (
+        "UPDATE events SET position = 99 WHERE position = 2; UPDATE events SET position = 2 WHERE position = 3; "
+        "UPDATE events SET position = 3 WHERE position = 99",
+        {"version", "chain"},
+    ),
+    "added at the end": (
+        "INSERT INTO events SELECT 99, stream_no, 10, 'new', type, schema, recorded_at, salt, payload, payload_digest, hash "
+        "FROM events WHERE stream_no = 1 AND version = 9",
+        {"chain", "stream"},
+    ),
+    "event without a stream": ("UPDATE events SET stream_no = 77 WHERE position = 17", {"stream"}),
+}
+
+
+@pytest.mark.parametrize(("change", "found"), CHANGED_EVENTS.values(), ids=CHANGED_EVENTS)
+async def test_changed_log_is_found(file: Path, change: str, found: set[str]) -> None:
+    """Whatever is changed, dropped, swapped or added in the log is found, and told as what it is."""
+    with tampering(file) as connection:
+        connection.executescript(change)
+    report = await report_on(file)
+    assert not report.ok
+    assert found <= kinds(report)
+    assert kinds(report) <= {*found, "projection", "stream"}
+
+
+async def test_problem_says_where(file: Path) -> None:
+    """A problem names stream, version and position, and never the content."""
+    with tampering(file) as connection:
+        connection.execute("UPDATE events SET payload = replace(payload, 'Hello', 'secret') WHERE position = 2")
+    report = await report_on(file)
+    first = report.problems[0]
+    assert (first.kind, first.stream_id, first.version, first.position) == ("payload", "chat-1", 2, 2)
+    assert "secret" not in str(report)
+
+
+async def test_one_changed_event_is_one_problem_of_the_chain(file: Path) -> None:
+    """After a changed event the chain is followed on from what is stored, so that the next ones are not blamed."""
+    with tampering(file) as connection:
+        connection.execute("UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 2")
+    problems = [problem for problem in (await report_on(file)).problems if problem.kind == "chain"]
+    assert [(problem.stream_id, problem.version) for problem in problems] == [("chat-1", 2)]
+
+
+CHANGED_STREAMS = {
+    "version up": "UPDATE streams SET version = version + 1 WHERE stream_no = 1",
+    "version down": "UPDATE streams SET version = 1 WHERE stream_no = 1",
+    "hash": "UPDATE streams SET hash = zeroblob(32) WHERE stream_no = 1",
+    "name": "UPDATE streams SET stream_id = 'other' WHERE stream_no = 1",
+    "swapped names": "UPDATE streams SET stream_id = 'x' WHERE stream_no = 1; UPDATE streams SET stream_id = 'chat-1' "
+    "WHERE stream_no = 2; UPDATE streams SET stream_id = 'grüße/中 1' WHERE stream_no = 1",
+    "dropped": "DELETE FROM streams WHERE stream_no = 1",
+    "added": "INSERT INTO streams VALUES (99, 'ghost', 3, zeroblob(32), 0)",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_STREAMS.values(), ids=CHANGED_STREAMS)
+async def test_changed_stream_row_is_found(file: Path, change: str) -> None:
+    """A stream's row that does not say what its events say is found."""
+    with tampering(file) as connection:
+        connection.executescript(change)
+    report = await report_on(file)
+    assert not report.ok
+    assert kinds(report) & {"stream", "chain"}
+
+
+CHANGED_PROJECTIONS = {
+    "content": ("message_tree", "UPDATE assistant_messages SET content = replace(content, 'thanks', 'no') WHERE id = 'u2'"),
+    "role": ("message_tree", "UPDATE assistant_messages SET role = 'tool' WHERE id = 'a1'"),
+    "parent": ("message_tree", "UPDATE assistant_messages SET parent_id = 'a1' WHERE id = 'u2'"),
+    "no parent": ("message_tree", "UPDATE assistant_messages SET parent_id = NULL WHERE id = 'u2'"),
+    "time": ("message_tree", "UPDATE assistant_messages SET created_at = '2020-01-01T00:00:00.000000Z' WHERE id = 'u2'"),
+    "place": ("message_tree", "UPDATE assistant_messages SET ordinal = ordinal + 50 WHERE id = 'a2'"),
+    "row lost": ("message_tree", "DELETE FROM assistant_messages WHERE id = 'a2'"),
+    "row added": (
+        "message_tree",
+        "INSERT INTO assistant_messages SELECT row_id + 90, stream_no, 'ghost', session_id, parent_id, role, content, "
+        "created_at, run, ordinal + 90, position, tokens, path_tokens FROM assistant_messages WHERE id = 'a2'",
+    ),
+    "all lost": ("message_tree", "DELETE FROM assistant_messages"),
+    "run": ("message_tree", "UPDATE message_runs SET fork_ordinal = fork_ordinal + 1 WHERE run = 3"),
+    "run lost": ("message_tree", "DELETE FROM message_runs WHERE stream_no = 1"),
+    "tip": ("message_tree", "UPDATE message_trees SET tip = tip - 1 WHERE stream_no = 1"),
+    "count": ("message_tree", "UPDATE message_trees SET messages = messages + 1 WHERE stream_no = 1"),
+    "title": ("directory", "UPDATE assistant_sessions SET name = 'Other' WHERE id = 'chat-1'"),
+    "updated": ("directory", "UPDATE assistant_sessions SET updated_position = 0 WHERE id = 'chat-1'"),
+    "usage": ("directory", "UPDATE assistant_sessions SET input_tokens = 5 WHERE id = 'chat-1'"),
+    "session lost": ("directory", "DELETE FROM assistant_sessions WHERE id = 'empty'"),
+    "session added": (
+        "directory",
+        "INSERT INTO assistant_sessions (stream_no, id, name, created_at, updated_at, updated_position) "
+        "VALUES (99, 'ghost', 'Ghost', '', '', 0)",
+    ),
+    "token lost": (
+        "search_index",
+        "INSERT INTO assistant_fts (assistant_fts, rowid, terms) SELECT 'delete', doc, term FROM assistant_fts_vocabulary "
+        "WHERE term = 'hello' LIMIT 1",
+    ),
+    "token added": ("search_index", "INSERT INTO assistant_fts (rowid, terms) VALUES (77, 'ghost')"),
+    "index emptied": ("search_index", "INSERT INTO assistant_fts (assistant_fts) VALUES ('delete-all')"),
+}
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGED_PROJECTIONS.values(), ids=CHANGED_PROJECTIONS)
+async def test_changed_projection_is_found(file: Path, name: str, change: str) -> None:
+    """A row of a projection, or a token of the index, that is changed, lost or added is found; the log is not blamed."""
+    with tampering(file) as connection:
+        connection.executescript(change)
+    report = await report_on(file)
+    assert not report.ok
+    assert kinds(report) == {"projection"}
+    assert all(problem.detail.startswith(name) for problem in report.problems)
+
+
+async def test_cached_estimates_are_no_part_of_the_truth(file: Path) -> None:
+    """Token estimates are caches: other numbers in them are no problem."""
+    with tampering(file) as connection:
+        connection.execute("UPDATE assistant_messages SET tokens = tokens + 7, path_tokens = 0")
+    assert (await report_on(file)).ok
+
+
+async def test_one_session_alone(file: Path) -> None:
+    """Verifying one session looks at its events alone, and is not troubled by another's."""
+    with tampering(file) as connection:
+        connection.execute("UPDATE events SET payload = replace(payload, 'Hello', 'Hullo') WHERE position = 2")
+        connection.execute("UPDATE assistant_messages SET role = 'x' WHERE session_id = 'chat-1' AND id = 'a2'")
+    other = await report_on(file, "grüße/中 1")
+    assert other == Report(ok=True, events=5, erased=0, problems=[])
+    chat = await report_on(file, "chat-1")
+    assert (chat.events, kinds(chat)) == (9, {"payload", "projection"})
+    assert {problem.stream_id for problem in chat.problems} <= {"chat-1", None}
+
+
+async def test_unknown_session_is_refused(file: Path) -> None:
+    """A session without events cannot be verified."""
+    with pytest.raises(SessionNotFoundError):
+        await report_on(file, "nobody")
+
+
+async def test_erased_payload_still_verifies(file: Path) -> None:
+    """An event whose payload and salt were blanked keeps its place in the chain, and is counted as erased."""
+    with tampering(file) as connection:
+        connection.execute("UPDATE events SET payload = NULL, salt = NULL WHERE position = 17")
+    report = await report_on(file)
+    assert (report.events, report.erased) == (17, 1)
+    assert not kinds(report) & {"payload", "chain", "version", "stream"}
+
+
+async def test_writers_may_go_on(tmp_path: Path) -> None:
+    """A verification beside writers sees one state of everything, and finds nothing wrong."""
+    async with open_store(file_at(tmp_path)) as store:
+        sessions = [SessionManager(store).get_session(f"s{n}") for n in range(5)]
+        done = False
+
+        async def write(number: int) -> int:
+            count = 0
+            while not done:
+                message = {"id": f"m{count}", "role": "user", "parts": [{"type": "text", "text": f"word{count}"}]}
+                await sessions[number].append_message(message)
+                count += 1
+            return count
+
+        writing = [asyncio.ensure_future(write(number)) for number in range(5)]
+        reports = [await verify(store, session) for session in (None, "s1", None, "s2", None)]
+        done = True
+        counts = await asyncio.gather(*writing)
+        assert [report.problems for report in reports] == [[]] * 5
+        assert sum(counts) > 50
+        assert (await verify(store)).events == sum(counts)
+
+
+async def test_progress_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`progress` hears rising positions up to the last one, and the last one with each."""
+    monkeypatch.setattr(__import__("sys").modules[verify_package.__module__], "PAGE", 4)
+    heard: list[tuple[int, int]] = []
+    async with open_store(f"sqlite:///{file}") as store:
+        await verify(store, progress=lambda position, end: heard.append((position, end)))
+    assert heard == [(4, 17), (8, 17), (12, 17), (16, 17), (17, 17)]
+
+
+async def test_verifying_changes_nothing(file: Path) -> None:
+    """A verification writes nothing to the store, whatever it finds."""
+    with tampering(file) as connection:
+        connection.execute("UPDATE assistant_messages SET role = 'tool' WHERE id = 'a1'")
+    async with open_store(f"sqlite:///{file}") as store:
+        before = await store.log.database.on_writer(lambda connection: connection.total_changes)
+        data_version = await store.log.database.data_version()
+        await verify(store)
+        assert await store.log.database.on_writer(lambda connection: connection.total_changes) == before
+        assert await store.log.database.data_version() == data_version
