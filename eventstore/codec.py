@@ -42,14 +42,18 @@ def encode(event: Event, metadata: dict[str, Any]) -> bytes:
 
 
 def decode(
-    type: str, schema: int, payload: str, *, upcasters: Upcasters = UPCASTERS
+    type: str, schema: int, payload: str | None, *, upcasters: Upcasters = UPCASTERS
 ) -> tuple[Event | UnreadableEvent, dict[str, Any]]:
     """The event and its metadata; what this code cannot understand becomes an UnreadableEvent, never an exception."""
+    if payload is None:
+        return UnreadableEvent(type, "", "erased"), {}
     try:
         parts = _payloads.decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
+        metadata = {} if parts.metadata is msgspec.UNSET else decode_json(parts.metadata)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return UnreadableEvent(type, payload, f"broken payload: {error}"), {}
-    metadata: dict[str, Any] = {} if parts.metadata is msgspec.UNSET else decode_json(parts.metadata)
+    if not isinstance(metadata, dict):
+        return UnreadableEvent(type, payload, "broken payload: metadata is no object"), {}
     decoder = _events.get(type)
     if decoder is None:
         return UnreadableEvent(type, payload, "unknown event type"), metadata
@@ -58,5 +62,5 @@ def decode(
         if schema != _current[type]:
             raw = msgspec.Raw(_encoder.encode(upcasters.lift(type, schema, decode_json(raw))))
         return decoder.decode(raw), metadata
-    except (msgspec.DecodeError, UpcasterError, RecursionError) as error:
+    except (msgspec.DecodeError, UpcasterError, ValueError, RecursionError) as error:
         return UnreadableEvent(type, payload, str(error)), metadata

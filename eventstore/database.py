@@ -45,15 +45,8 @@ class Database:
     @classmethod
     async def _open(cls, dialect: Dialect) -> Database:
         engine = dialect.create_engine()
-        # The first processes of a new file set its journal mode at once, and that does not wait for a lock.
-        patiently = AsyncRetrying(
-            retry=retry_if_exception(dialect.is_busy),
-            stop=stop_after_delay(10),
-            wait=wait_random_exponential(multiplier=0.01, max=0.2),
-            reraise=True,
-        )
         try:
-            writer: Any = await patiently(engine.raw_connection)
+            writer: Any = await engine.raw_connection()
             await run_on_thread(writer.driver_connection, dialect.prepare_writer)
         except Exception as error:
             await engine.dispose()
@@ -62,6 +55,18 @@ class Database:
                 raise
             raise typed from error
         return cls(dialect, engine, writer)
+
+    async def prepare_file(self) -> None:
+        """Set what the database itself keeps of our settings; raises StoreUnavailableError when it stays locked."""
+        # The first processes of a new file do this at once, and it does not wait for a lock.
+        patiently = AsyncRetrying(
+            retry=retry_if_exception(self.dialect.is_busy),
+            stop=stop_after_delay(10),
+            wait=wait_random_exponential(multiplier=0.01, max=0.2),
+            reraise=True,
+        )
+        with self._translated():
+            await patiently(self.on_writer, self.dialect.prepare_file)
 
     async def read(self, query: Callable[[RawTx], T]) -> T:
         """Run a plain function on one consistent state of the database; it must not write."""

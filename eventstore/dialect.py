@@ -86,7 +86,7 @@ class SQLiteDialect:
     @property
     def settings(self) -> dict[str, object]:
         """What every connection is set to, by the pragma's name."""
-        settings: dict[str, object] = {
+        return {
             "busy_timeout": BUSY_SECONDS * 1000,
             "foreign_keys": "ON",
             "synchronous": self._synchronous.upper(),
@@ -95,7 +95,11 @@ class SQLiteDialect:
             "secure_delete": "FAST",
             **READER_SETTINGS,
         }
-        return settings if self.in_memory else {**settings, "journal_mode": "WAL"}
+
+    def prepare_file(self, connection: sqlite3.Connection) -> None:
+        """Set what the file itself keeps: write-ahead logging, so that readers and the writer never wait for each other."""
+        if not self.in_memory:
+            connection.execute("PRAGMA journal_mode=WAL")
 
     def prepare_writer(self, connection: sqlite3.Connection) -> None:
         """Give the writing connection its larger cache."""

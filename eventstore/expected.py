@@ -27,9 +27,9 @@ ExpectedVersion = int | Expected
 
 def check_argument(expected: ExpectedVersion) -> None:
     """Raise InvalidArgumentError for what can never be a version."""
-    is_version = isinstance(expected, int) and not isinstance(expected, bool) and expected >= 0
+    is_version = isinstance(expected, int) and not isinstance(expected, bool) and expected >= 0 and expected.bit_length() < 10_000
     if not is_version and not isinstance(expected, Expected):
-        raise InvalidArgumentError("expected", f"a version from 0 on, ANY, NO_STREAM or STREAM_EXISTS, not {expected!r}")
+        raise InvalidArgumentError("expected", "must be a version from 0 on, ANY, NO_STREAM or STREAM_EXISTS")
 
 
 def check(stream_id: str, expected: ExpectedVersion, actual: int) -> None:

@@ -248,7 +248,8 @@ async def open_log(
     try:
         if not create_tables:
             await database.read(lambda tx: migrations.check(tx, projections))
-        elif await database.read(lambda tx: migrations.missing(tx, projections)):
+        await database.prepare_file()
+        if create_tables and await database.read(lambda tx: migrations.missing(tx, projections)):
             await database.write(lambda tx: _prepare(tx, projections))
     except BaseException:
         await database.close()

@@ -86,7 +86,7 @@ def _page(rows: Iterator[Row], types: Collection[str] | None) -> tuple[list[Enve
         seen += 1
         if types is None or last[5] in types:
             page.append(to_envelope(last))
-            size += len(last[8])
+            size += len(last[8] or "")
         if size >= PAGE_BYTES or seen >= PAGE_EVENTS:
             break
     return page, last

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import bindparam, select
+from sqlalchemy import LargeBinary, bindparam, cast, select
 
 from eventstore import migrations, rows
 from eventstore.database import Database
 from eventstore.dialect import dialect_of, file_url
 from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, header_of
-from eventstore.errors import SessionNotFoundError
+from eventstore.errors import ProjectionError, SessionNotFoundError
 from eventstore.group import apply
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
@@ -37,7 +38,8 @@ _columns = (
     events.c.schema,
     events.c.recorded_at,
     events.c.salt,
-    events.c.payload,
+    # As bytes, so that damage which leaves no valid text is found like any other.
+    cast(events.c.payload, LargeBinary),
     events.c.payload_digest,
     events.c.hash,
 )
@@ -119,6 +121,7 @@ class _Chain:
         self.position = 0
         self._stream_no = stream_no
         self._only = only
+        self._last_version = 0
         self._heads: dict[str, tuple[int, bytes]] = {}
 
     def check_page(self, tx: Tx) -> bool:
@@ -126,7 +129,7 @@ class _Chain:
         if self._stream_no is None:
             page = tx.fetch(_ALL, (self.position, PAGE))
         else:
-            page = tx.fetch(_OF_STREAM, (self._stream_no, self._heads.get(self._only or "", (0, b""))[0], PAGE))
+            page = tx.fetch(_OF_STREAM, (self._stream_no, self._last_version, PAGE))
         for row in page:
             self._check(row)
         return bool(page)
@@ -151,12 +154,13 @@ class _Chain:
             self._report("version", row, f"follows version {last_version}")
         if payload is None:
             self.erased += 1
-        elif digest_of(salt or b"", payload.encode()) != digest:
+        elif not _holds(lambda: digest_of(salt or b"", payload) == digest):
             self._report("payload", row, "the payload is not the one that was hashed")
-        header = header_of(stream_id, version, event_id, kind, schema, recorded_at)
-        if chain_hash(previous, header, digest) != stored:
+        header = (stream_id, version, event_id, kind, schema, recorded_at)
+        if not _holds(lambda: chain_hash(previous, header_of(*header), digest) == stored):
             self._report("chain", row, "the hash does not follow from this event and the one before")
-        self._heads[stream_id] = (version, stored)
+        self._heads[stream_id] = (version if isinstance(version, int) else last_version + 1, stored)
+        self._last_version = version
         self.position = position
         self.events += 1
 
@@ -164,38 +168,77 @@ class _Chain:
         self.problems.append(Problem(kind, row[1], row[2], row[0], detail))
 
 
+def _holds(equation: Callable[[], bool]) -> bool:
+    """Whether an equation over stored columns holds; it does not when one of them holds another kind of value."""
+    try:
+        return equation()
+    except (AttributeError, TypeError, ValueError, struct.error):
+        return False
+
+
 async def _check_projections(store: Store, stream_no: int | None) -> list[Problem]:
     """Fold the log into tables of a scratch database and compare; one state of the store against one of the scratch."""
     known = [projection for projection in store.log.projections if isinstance(projection, Projection)]
-    problems: list[Problem] = []
     with tempfile.TemporaryDirectory() as folder:
         scratch = await Database.open(dialect_of(file_url(Path(folder) / "fold.db"), synchronous="normal"))
         try:
             await scratch.write(lambda tx: migrations.migrate(tx, known))
-            position = 0
+            comparison = _Comparison(store, scratch, known, stream_no)
             for projection in known:
-                dump = partial(_fingerprint, projection, stream_no)
-                end, stored = await store.log.read(dump)
-                position = await _fold(store, scratch, known, stream_no, position, end)
-                if stored != (await scratch.read(dump))[1]:
-                    listing = partial(_listing, projection, stream_no)
-                    end, found = await store.log.read(listing)
-                    position = await _fold(store, scratch, known, stream_no, position, end)
-                    problems += _differences(projection, found, (await scratch.read(listing))[1])
+                await comparison.compare(projection)
         finally:
             await scratch.close()
-    return problems
+    return comparison.problems
 
 
-async def _fold(
-    store: Store, scratch: Database, known: Sequence[Projection], stream_no: int | None, position: int, end: int
-) -> int:
-    while position < end:
-        page, last = await store.log.read(partial(rows.page_of_all, after=position, types=None))
-        wanted = [e for e in page if e.position <= end and stream_no in (None, e.stream_no)]
-        await scratch.write(partial(_apply_all, known, wanted))
-        position = min(last, end)
-    return position
+class _Comparison:
+    """The store's projections beside those that the scratch database gets from the log, which is read once."""
+
+    def __init__(self, store: Store, scratch: Database, known: Sequence[Projection], stream_no: int | None) -> None:
+        self.problems: list[Problem] = []
+        self._store = store
+        self._scratch = scratch
+        self._folded = list(known)
+        self._stream_no = stream_no
+        self._position = 0
+
+    async def compare(self, projection: Projection) -> None:
+        """Compare one projection, and report what differs or why that cannot be told."""
+        try:
+            if not await self._is_equal(projection, partial(_fingerprint, projection, self._stream_no)):
+                listing = partial(_listing, projection, self._stream_no)
+                end, found = await self._store.log.read(listing)
+                await self._fold(end)
+                self.problems += _differences(projection, found, (await self._scratch.read(listing))[1])
+        except Exception as error:  # noqa: BLE001 - damage can break its readers in any way
+            self._report(projection.name, f"cannot be compared: {type(error).__name__}")
+
+    async def _is_equal(self, projection: Projection, dump: Callable[[Tx], tuple[int, bytes]]) -> bool:
+        end, stored = await self._store.log.read(dump)
+        await self._fold(end)
+        return projection not in self._folded or stored == (await self._scratch.read(dump))[1]
+
+    async def _fold(self, end: int) -> None:
+        while self._position < end:
+            page, last = await self._store.log.read(partial(rows.page_of_all, after=self._position, types=None))
+            wanted = [e for e in page if e.position <= end and self._stream_no in (None, e.stream_no)]
+            while not await self._apply(wanted):
+                pass
+            # Events that belong to no stream are not read: the last ones may be such.
+            self._position = end if last == self._position else min(last, end)
+
+    async def _apply(self, page: Sequence[Envelope]) -> bool:
+        """Fold a page; a projection that cannot is reported and left out, and then the others have yet to do it."""
+        try:
+            await self._scratch.write(partial(_apply_all, self._folded, page))
+        except ProjectionError as error:
+            self._folded = [projection for projection in self._folded if projection.name != error.name]
+            self._report(error.name, f"cannot be filled from the log: {error.reason.partition(':')[0]}")
+            return False
+        return True
+
+    def _report(self, name: str, detail: str) -> None:
+        self.problems.append(Problem("projection", None, None, None, f"{name}: {detail}"))
 
 
 def _apply_all(known: Sequence[Projection], page: Sequence[Envelope], tx: Tx) -> None:

@@ -51,7 +51,7 @@ def outcome(scenario: Any, store: str) -> str:
 @pytest.fixture(autouse=True)
 def _quick_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no commit wait for the disk, which a scenario cannot tell."""
-    monkeypatch.setattr(run.api, "open_store", functools.partial(open_store, synchronous="normal"))
+    monkeypatch.setattr("sessions.open_store", functools.partial(open_store, synchronous="normal"))
 
 
 @pytest.mark.parametrize("store", ["sqlite", "memory"])
@@ -67,7 +67,9 @@ def test_scenario(scenario: Any, store: str) -> None:
 def test_scenario_for_later(scenario: Any, store: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A recorded scenario that changes a stored message holds up to the call that is still missing."""
     assert outcome(scenario, store) == "failed"
-    assert f"AttributeError: 'Session' object has no attribute '{FOR_LATER[scenario['name']]}'" in capsys.readouterr().out
+    assert (
+        f"AttributeError: 'Session' object has no attribute '{FOR_LATER[scenario['name']]}'" in capsys.readouterr().out
+    )
 
 
 def test_only_changes_are_for_later() -> None:

@@ -62,8 +62,13 @@ def links(page: Path) -> list[Link]:
 
 def anchors(page: Path) -> set[str]:
     """Return what a link to a heading of a page may name."""
-    headings = (_HEADING.match(line) for _, line in prose(page))
-    return {_NO_ANCHOR.sub("", found[2].strip().lower()).replace(" ", "-") for found in headings if found}
+    found: dict[str, int] = {}
+    for _, line in prose(page):
+        if heading := _HEADING.match(line):
+            anchor = _NO_ANCHOR.sub("", heading[2].strip().lower()).replace(" ", "-")
+            # The second heading with the same words is told from the first by a number.
+            found[anchor] = found.get(anchor, -1) + 1
+    return {anchor if number == 0 else f"{anchor}-{number}" for anchor, most in found.items() for number in range(most + 1)}
 
 
 def sections(page: Path, level: int) -> dict[str, list[str]]:

@@ -32,7 +32,7 @@ def run_examples(page: Path) -> None:
     commands and what they print on a terminal of 80 columns; `exit=5` says with which code the last one ends, else
     all end with 0. In a block of `sh` the lines that start with `eventstore` are run.
     """
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    namespace: dict[str, Any] = {"__name__": "page"}
     with asyncio.Runner() as runner:
         for block, following in pairwise([*blocks(page), None]):
             assert block is not None

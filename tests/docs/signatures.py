@@ -12,8 +12,8 @@ def brief(name: str, function: Callable[..., Any]) -> str:
     """Return a call as the reference writes it."""
     shown: list[str] = []
     keyword = False
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name == "self":
+    for parameter in inspect.signature(_called(function)).parameters.values():
+        if parameter.name in {"self", "cls"}:
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword:
             shown.append("*")
@@ -33,6 +33,12 @@ def members(kind: type) -> Iterator[str]:
             yield brief(name, getattr(kind, name))
         elif inspect.isdatadescriptor(value) or hasattr(value, "func"):
             yield name
+
+
+def _called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what is called when a class is, if its own kind says so."""
+    made_by = type(function).__call__ if inspect.isclass(function) else function
+    return made_by if inspect.isfunction(made_by) else function
 
 
 def _default(parameter: inspect.Parameter) -> str:

@@ -73,6 +73,34 @@ def test_any_text_decodes_to_something(payload: str, kind: str) -> None:
         assert event.reason
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        '{"metadata":{}}',
+        '{"event":{"type":"leaf_selected","message_id":"m"},"metadata":7}',
+        '{"event":{"type":"leaf_selected","message_id":"m"},"metadata":null}',
+        '{"event":{"type":"leaf_selected","message_id":"m"},"metadata":["a"]}',
+        '{"event":{"type":"leaf_selected","message_id":"m"},"metadata":{"n":%s}}' % ("1" * 9_000),
+        '{"event":{"type":"leaf_selected","message_id":"m"},"attachments":7}',
+        '{"event":7}',
+        '{"event":null}',
+        "\ufeff{}",
+        "NaN",
+    ],
+)
+def test_broken_payload_is_unreadable(payload: str) -> None:
+    """A payload that is not built as ours are is kept as it is, with the reason, and raises nothing."""
+    event, metadata = codec.decode("leaf_selected", 1, payload)
+    assert isinstance(event, UnreadableEvent)
+    assert (event.payload, metadata) == (payload, {})
+    assert event.reason
+
+
+def test_erased_payload_is_unreadable() -> None:
+    """An event whose payload was erased has neither content nor metadata."""
+    assert codec.decode("leaf_selected", 1, None) == (UnreadableEvent("leaf_selected", "", "erased"), {})
+
+
 def test_payload_has_its_parts_in_order() -> None:
     """The payload holds the event with its tag first, then the metadata, and no empty parts."""
     assert codec.encode(LeafSelected(message_id="é"), {}) == '{"event":{"type":"leaf_selected","message_id":"é"}}'.encode()

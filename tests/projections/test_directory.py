@@ -30,7 +30,9 @@ class Ticks:
 
 def appended(name: str, parent: str | None = None) -> MessageAppended:
     """Return the event that appends a message."""
-    return MessageAppended(raw=msgspec.Raw(msgspec.json.encode({"id": name, "role": "user", "parts": []})), parent_id=parent)
+    return MessageAppended(
+        raw=msgspec.Raw(msgspec.json.encode({"id": name, "role": "user", "parts": []})), parent_id=parent
+    )
 
 
 def opened() -> Any:
@@ -56,8 +58,20 @@ async def test_row_from_the_first_event_on() -> None:
         await store.log.append("a", [created])
         await store.log.append("b", [appended("1")])
         first, second = reversed(await listed(store))
-        assert (first.id, first.name, first.parent_session_id, first.model, first.source) == ("a", "Trip", "p", "m", "web")
-        assert (second.id, second.name, second.parent_session_id, second.model, second.source) == ("b", "b", None, None, None)
+        assert (first.id, first.name, first.parent_session_id, first.model, first.source) == (
+            "a",
+            "Trip",
+            "p",
+            "m",
+            "web",
+        )
+        assert (second.id, second.name, second.parent_session_id, second.model, second.source) == (
+            "b",
+            "b",
+            None,
+            None,
+            None,
+        )
         for info in (first, second):
             assert info.created_at == info.updated_at
             assert (info.input_tokens, info.output_tokens, info.estimated_cost, info.end_reason) == (0, 0, 0.0, None)
@@ -81,10 +95,12 @@ async def test_every_event_moves_the_update() -> None:
 
 
 async def test_first_and_last_event_in_one_group() -> None:
-    """A session that is created and appended to in one group has the facts of its first and the time of its last event."""
+    """A session that is created and appended to in one group has its first event's facts and its last one's time."""
     async with opened() as store:
         both: list[Event] = [SessionCreated(name="A"), appended("1")]
-        await asyncio.gather(store.log.append("a", both), store.log.append("b", [appended("1")]), store.log.append("a", [appended("2")]))
+        await asyncio.gather(
+            store.log.append("a", both), store.log.append("b", [appended("1")]), store.log.append("a", [appended("2")])
+        )
         first, second = await listed(store)
         assert (first.id, first.name, second.id) == ("a", "A", "b")
         assert first.updated_at - first.created_at == dt.timedelta(seconds=2)

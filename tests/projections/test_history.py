@@ -27,7 +27,9 @@ async def on(store: Store, query: Callable[[Tx, int], T], session_id: str = "s")
     return await store.log.read(lambda tx: query(tx, find_stream(tx, session_id)[0]))
 
 
-async def chain(store: Store, names: list[str], parent: str | None = None, *, size: int = 1, session: str = "s") -> None:
+async def chain(
+    store: Store, names: list[str], parent: str | None = None, *, size: int = 1, session: str = "s"
+) -> None:
     """Append messages with texts of this size, each under the one before it."""
     given = [{"id": name, "role": "user", "parts": [{"type": "text", "text": "x" * size}]} for name in names]
     await Session.create(store).for_session(session).append_messages(given, parent)
@@ -65,7 +67,11 @@ async def pages_of_path(store: Store, leaf: str | None) -> list[list[str]]:
     path = await on(store, lambda tx, no: history.path_to(tx, no, leaf)) or []
     pages: list[list[str]] = []
     while path:
-        page, path = await on(store, lambda tx, no, path=path: history.page_of_path(tx, no, path))
+
+        def next_page(tx: Tx, no: int, path: list[Range] = path) -> tuple[list[Any], list[Range]]:
+            return history.page_of_path(tx, no, path)
+
+        page, path = await on(store, next_page)
         pages.append(ids(page))
     return pages
 

@@ -49,7 +49,7 @@ async def stream_no(store: Store, name: str = "s") -> int:
 
 
 async def test_first_child_continues_the_run() -> None:
-    """The first child of a message continues its run, every further child and every root starts one, and depth is counted from 1."""
+    """The first child of a message continues its run, every further child and every root starts one, and depth counts from 1."""
     events = [
         appended("1"),
         appended("2", "1"),
@@ -106,7 +106,9 @@ def random_events(seed: int, count: int) -> list[tuple[str, Event]]:
         if ids and chance.random() < 0.15:
             events.append((name, LeafSelected(message_id=chance.choice(ids))))
             continue
-        parent = chance.choice([None, *ids[-3:], *ids]) if ids and chance.random() < 0.5 else (ids or [None])[-1]
+        parent = ids[-1] if ids else None
+        if chance.random() < 0.5:
+            parent = chance.choice([None, *ids[-3:], *ids])
         ids.append(f"m{len(ids)}")
         events.append((name, appended(ids[-1], parent, "word " * chance.randrange(5))))
     return events
@@ -168,8 +170,7 @@ async def test_own_time_of_the_event_is_shown_in_the_message() -> None:
 
 async def test_content_is_stored_as_it_came_in() -> None:
     """A row holds the message's JSON byte for byte as the event has it."""
-    text = '{"z":1,"id":"1","role":"user","parts":[{"b":-0.0,"type":"x","a":1e400}],"n":123456789012345678901234567890}'
-    text = text.replace("1e400", "1e22")
+    text = '{"z":1,"id":"1","role":"user","parts":[{"b":-0.0,"type":"x","a":1e22}],"n":123456789012345678901234567890}'
     async with opened() as store:
         await store.log.append("s", [MessageAppended(raw=msgspec.Raw(text.encode()))])
         number = await stream_no(store)
@@ -183,11 +184,11 @@ async def test_reset_empties_its_tables_alone() -> None:
     async with opened() as store:
         await store.log.append("s", [appended("1"), appended("2", "1")])
         tree, *others = store.log.projections
-        before = await store.log.read(lambda tx: [list(one.dump(tx)) for one in others])  # type: ignore[attr-defined]
+        before = await store.log.read(lambda tx: [list(one.dump(tx)) for one in others])
         assert any(before)
         await store.log.database.write(tree.reset)
         assert await dump(store) == []
-        after = await store.log.read(lambda tx: [list(one.dump(tx)) for one in others])  # type: ignore[attr-defined]
+        after = await store.log.read(lambda tx: [list(one.dump(tx)) for one in others])
         assert after == before
 
 
@@ -198,8 +199,6 @@ async def test_dump_of_one_session_has_its_rows_alone() -> None:
         await store.log.append("b", [appended("1")])
         tree = store.log.projections[0]
         number = await stream_no(store, "b")
-        one = await store.log.read(lambda tx: list(tree.dump(tx, number)))  # type: ignore[attr-defined]
+        one = await store.log.read(lambda tx: list(tree.dump(tx, number)))
         assert [row[0] for row in one] == [messages.name, runs.name, trees.name]
         assert set(one) < set(await dump(store))
-
-

@@ -1,12 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,67 +8,14 @@ import pytest
 from eventstore import VersionConflictError
 from replay import verify
 from sessions import Session, SessionManager, Store, open_store
+from tests.sessions.processes import check_written, finish, start, write_at_once
 from tests.sessions.talk import collect, ids, log_of, said, stored_parents
-
-ROOT = Path(__file__).parents[2]
-WRITER = Path(__file__).with_name("writers.py")
-
-
-def start(url: str, arguments: Sequence[dict[str, Any]], *, wait_until_open: bool = True) -> list[subprocess.Popen[str]]:
-    """Start a writing process for each set of arguments, and let all of them begin at once."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", str(WRITER), json.dumps({"url": url, **one})],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for one in arguments
-    ]
-    for process in started:
-        if wait_until_open:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n", process.communicate(timeout=60)[1]
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    return started
-
-
-def finish(processes: Sequence[subprocess.Popen[str]]) -> None:
-    """Wait for processes, none of which may have failed."""
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert (process.returncode, errors) == (0, "")
 
 
 async def test_processes_share_sessions(url: str) -> None:
-    """Processes that append at once to one session and to one each take every number once, and no error reaches a caller (CON-1)."""
-    processes, count = 3, 12
-    writers = [
-        {"name": f"p{n}", "sessions": ["shared", f"own-{n}"], "count": count, "together": True} for n in range(processes)
-    ]
-    finish(await asyncio.to_thread(start, url, writers))
-    async with open_store(url) as store:
-        log = [envelope async for envelope in store.log.read_all()]
-        assert len(log) == len({envelope.position for envelope in log}) == processes * count * 2
-        for session_id in ("shared", *(f"own-{n}" for n in range(processes))):
-            session = Session.create(store).for_session(session_id)
-            versions = [envelope.version async for envelope in session.events()]
-            assert versions == list(range(1, len(versions) + 1))
-            # Without a parent every append goes under the one before it, whichever process that came from.
-            history = ids(await session.get_history())
-            assert len(history) == len(versions) == await session.get_path_length()
-            expected = range(processes) if session_id == "shared" else [int(session_id[4:])]
-            assert sorted(history) == sorted(f"p{n}-{number}" for n in expected for number in range(count))
-            for n in expected:
-                own = [name for name in history if name.startswith(f"p{n}-")]
-                assert own == [f"p{n}-{number}" for number in range(count)]
-        assert (await verify(store)).ok
+    """Processes that append at once to one session and to one each take every number once, without an error (CON-1)."""
+    await asyncio.to_thread(write_at_once, url, processes=3, count=12)
+    await check_written(url, processes=3, count=12)
 
 
 async def test_first_use_from_many_processes(url: str) -> None:
@@ -128,7 +69,7 @@ async def test_one_id_at_once_is_appended_once(session: Session) -> None:
 
 
 async def test_conflict_writes_nothing_and_reloads_nothing(store: Store) -> None:
-    """A writer that is behind or ahead gets a conflict with both versions, and one that chains versions never does (CON-3)."""
+    """A writer behind or ahead gets a conflict with both versions, one that chains versions never does (CON-3)."""
     one, two = (Session.create(store).for_session("chat") for _ in range(2))
     version = 0
     for number in range(5):
@@ -147,7 +88,7 @@ async def test_conflict_writes_nothing_and_reloads_nothing(store: Store) -> None
 
 
 async def test_one_of_many_expecting_the_same_version_wins(session: Session, store: Store) -> None:
-    """Of writers that expect one version at once exactly one is written, and the others hear of the conflict (CON-3)."""
+    """Of writers that expect one version at once exactly one is written, the others hear of the conflict (CON-3)."""
     appends = [session.append_message(said(f"m{n}"), expected_version=0) for n in range(40)]
     outcomes = await asyncio.gather(*appends, return_exceptions=True)
     conflicts = [outcome for outcome in outcomes if isinstance(outcome, VersionConflictError)]
@@ -170,7 +111,7 @@ async def test_two_stores_of_one_file_see_each_other(url: str) -> None:
             await two.append_message(said("x"), expected_version=19)
 
 
-async def test_reads_go_on_beside_writes(store: Store, session: Session) -> None:
+async def test_reads_go_on_beside_writes(session: Session) -> None:
     """Every read beside a running writer sees a whole state: a chain without a hole, as long as its length says."""
     done = False
 

@@ -60,7 +60,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
 
 @pytest.mark.parametrize(("message", "limit", "path"), REFUSED.values(), ids=REFUSED)
 async def test_hostile_shapes_are_refused(store: Store, session: Session, message: Any, limit: str, path: str) -> None:
-    """A message that is too deep, too many or too long is refused at the door by the limit's name, and nothing is logged (MEM-4)."""
+    """A message that is too deep, too many or too long is refused by the limit's name before it is logged (MEM-4)."""
     for attempt in (session.append_message(message), session.append_messages([said("ok"), message])):
         with pytest.raises(LimitExceededError) as raised:
             await attempt
@@ -103,7 +103,11 @@ ACCEPTED: dict[str, Any] = {
     "one word of five megabytes": said("m1", "w" * 5_000_000),
     "many keys": said("m1", "word", x={str(number): number for number in range(100_000)}),
     "empty": {"id": "m1", "role": "user", "parts": []},
-    "strange types": {"id": "m1", "role": "user", "parts": [{"type": ""}, {"type": "\0"}, {"type": "text", "text": {}}]},
+    "strange types": {
+        "id": "m1",
+        "role": "user",
+        "parts": [{"type": ""}, {"type": "\0"}, {"type": "text", "text": {}}],
+    },
     "control characters": said("m1", "".join(map(chr, range(256))) + " word"),
     "strange keys": said("m1", "word", **{"": 1, "\0": 2, "a.b[0]": 3, "id ": 4, "__class__": 5}),
 }
@@ -132,7 +136,10 @@ async def test_whatever_is_accepted_works_everywhere(store: Store, session: Sess
 async def test_refusals_do_not_depend_on_the_place(store: Store, session: Session) -> None:
     """Hostile values are refused beside the parts and in an append's metadata as well (MEM-4)."""
     for value in (nested(100_000), endless(), shared(8), 10**5_000, {1}, float("nan")):
-        for attempt in (session.append_message(said("m1", x=value)), session.append_message(said("m1"), metadata={"x": value})):
+        for attempt in (
+            session.append_message(said("m1", x=value)),
+            session.append_message(said("m1"), metadata={"x": value}),
+        ):
             with pytest.raises(EventStoreError):
                 await attempt
     assert await log_of(store) == []

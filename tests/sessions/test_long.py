@@ -96,9 +96,13 @@ async def test_large_messages_make_small_pages(session: Session) -> None:
 async def test_slow_reader_is_not_buffered(deep: Session) -> None:
     """A stream that nobody reads on takes no more memory, however much is appended meanwhile."""
     stream = deep.subscribe(LENGTH)
-    waiting = asyncio.create_task(anext(stream))  # type: ignore[arg-type]
+
+    async def first() -> int:
+        return (await anext(stream)).version
+
+    waiting = asyncio.create_task(first())
     await deep.append_message(said("first"))
-    assert (await waiting).version == LENGTH + 1
+    assert await waiting == LENGTH + 1
     tracemalloc.start()
     try:
         for start in range(0, 5_000, 500):

@@ -59,7 +59,14 @@ async def test_ui_messages_come_out_unchanged(session: Session) -> None:
 
 async def test_unknown_keys_and_their_order_survive(session: Session) -> None:
     """Every key of a message and of its parts is kept verbatim, in the order given."""
-    given = {"z": 1, "parts": [{"zz": {"b": 1, "a": 2}, "type": "mine", "": 0}], "role": "r", "a": [], "id": "m", "é": ""}
+    given = {
+        "z": 1,
+        "parts": [{"zz": {"b": 1, "a": 2}, "type": "mine", "": 0}],
+        "role": "r",
+        "a": [],
+        "id": "m",
+        "é": "",
+    }
     message = await stored(session, given)
     assert json.dumps(message.to_dict()) == json.dumps(given)
     assert json.dumps((await session.append_message(given)).message.to_dict()) == json.dumps(given)
@@ -149,7 +156,9 @@ async def test_missing_id_gets_a_new_one(session: Session) -> None:
 async def test_message_objects_go_in_and_come_out(session: Session) -> None:
     """A Message is built from keywords, goes in where a dict does, and comes out equal."""
     when = dt.datetime(2025, 1, 2, 3, 4, 5, 678, tzinfo=dt.timezone(dt.timedelta(hours=2)))
-    built = Message(id="m1", role="user", parts=[{"type": "text", "text": "hi"}], created_at=when, metadata={"a": 1}, x=2)
+    built = Message(
+        id="m1", role="user", parts=[{"type": "text", "text": "hi"}], created_at=when, metadata={"a": 1}, x=2
+    )
     assert built.to_dict() == {
         "id": "m1",
         "role": "user",
@@ -257,7 +266,9 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("message", "path"), BAD_MESSAGES, ids=[f"{n}-{path}" for n, (_, path) in enumerate(BAD_MESSAGES)])
+@pytest.mark.parametrize(
+    ("message", "path"), BAD_MESSAGES, ids=[f"{n}-{path}" for n, (_, path) in enumerate(BAD_MESSAGES)]
+)
 async def test_malformed_messages_are_refused(store: Store, session: Session, message: Any, path: str) -> None:
     """What is no message is refused with the path of the bad value before anything is written."""
     with pytest.raises(InvalidMessageError) as raised:

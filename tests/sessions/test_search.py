@@ -53,7 +53,7 @@ FINDS = {
     "terms:near": [],
 }
 CJK_TEXTS = {
-    "zh1": "重跑gen-itgc后50条悬空引用清零，修复已验证",
+    "zh1": "重跑gen-itgc后50条悬空引用清零，修复已验证",  # noqa: RUF001 - as people type it
     "zh2": "明天下午三点开项目评审会议",
     "ja": "これは簡単なテストです。",
     "ko": "나는 일본에 갔다",
@@ -135,7 +135,7 @@ async def test_text_without_spaces_is_found_by_any_part(store: Store, query: str
     ],
 )
 async def test_one_meaning(session: Session, query: str, found: str) -> None:
-    """All words in any order are meant, stemmed, without accents, stop words too, in the text parts joined by newlines."""
+    """All words are meant in any order, stemmed, without accents, stop words too, over all text parts."""
     await session.append_messages([said("a", "The fox runs"), said("b", "the run"), said("c", "café of love")])
     parts: list[dict[str, Any]] = [
         {"type": "text", "text": "first"},

@@ -67,14 +67,19 @@ async def test_ids_of_other_streams_are_refused(store: Store, bad: str) -> None:
     with pytest.raises(InvalidArgumentError) as raised:
         await Session.create(store).for_session(bad).append_message(said("m1"))
     assert raised.value.argument == "session_id"
-    for attempt in (SessionManager(store).create("n", id=bad), SessionManager(store).create("n", parent_session_id=bad)):
+    for attempt in (
+        SessionManager(store).create("n", id=bad),
+        SessionManager(store).create("n", parent_session_id=bad),
+    ):
         with pytest.raises(InvalidArgumentError):
             await attempt
     assert await SessionManager(store).get(bad) is None
     assert await log_of(store) == []
 
 
-@pytest.mark.parametrize("good", ["", " ", "context", "Context:a", "x context:", "a/b?c=%20", "é中🙂", "x" * 512, "''--", "\n"])
+@pytest.mark.parametrize(
+    "good", ["", " ", "context", "Context:a", "x context:", "a/b?c=%20", "é中🙂", "x" * 512, "''--", "\n"]
+)
 async def test_any_other_text_is_a_session_id(store: Store, good: str) -> None:
     """Every text without NUL of at most 512 bytes names a session, kept as it is."""
     session = Session.create(store).for_session(good)
@@ -87,7 +92,7 @@ async def test_any_other_text_is_a_session_id(store: Store, good: str) -> None:
 
 async def test_session_ids_are_compared_byte_exactly(store: Store) -> None:
     """Ids that differ in case, accents' form or white space are different sessions and messages."""
-    names = ["a", "A", "é", "e\u0301", "a ", "ａ"]
+    names = ["a", "A", "é", "e\u0301", "a ", "\uff41"]
     for name in names:
         await Session.create(store).for_session(name).append_message(said("m1", name))
     for name in names:
@@ -173,4 +178,4 @@ async def test_events_from_no_version_are_refused(session: Session, start: objec
     """What can be no version is refused by events and subscriptions."""
     for read in (session.events, session.subscribe):
         with pytest.raises(InvalidArgumentError):
-            await collect(read(start))  # type: ignore[operator]
+            await collect(read(start))  # type: ignore[arg-type]

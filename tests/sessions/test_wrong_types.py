@@ -38,8 +38,15 @@ class Surroundings:
     async def _opened(self) -> Store:
         store = await open_store("sqlite://")
         for name in ("1", "chat"):
-            await Session.create(store).for_session(name).append_messages(
-                [{"id": id_, "role": "user", "parts": [{"type": "text", "text": "a"}]} for id_ in ("0", "1", "True")]
+            await (
+                Session.create(store)
+                .for_session(name)
+                .append_messages(
+                    [
+                        {"id": id_, "role": "user", "parts": [{"type": "text", "text": "a"}]}
+                        for id_ in ("0", "1", "True")
+                    ]
+                )
             )
         return store
 
@@ -79,7 +86,19 @@ plain = st.one_of(
     st.binary(max_size=3),
 )
 odd = st.sampled_from(
-    [object(), object, ..., AUTO, ANY, NO_STREAM, Odd("1"), dt.datetime(2025, 1, 1), dt.datetime.now(dt.UTC), 1j, range(2)]  # noqa: DTZ001
+    [
+        object(),
+        object,
+        ...,
+        AUTO,
+        ANY,
+        NO_STREAM,
+        Odd("1"),
+        dt.datetime(2025, 1, 1),  # noqa: DTZ001 - on purpose
+        dt.datetime.now(dt.UTC),
+        1j,
+        range(2),
+    ]
 )
 hashable = st.one_of(plain, odd)
 anything: st.SearchStrategy[Any] = st.recursive(
@@ -93,7 +112,9 @@ anything: st.SearchStrategy[Any] = st.recursive(
 )
 part = st.one_of(
     anything,
-    st.fixed_dictionaries({"type": st.one_of(st.just("text"), anything)}, optional={"text": anything, "input": anything}),
+    st.fixed_dictionaries(
+        {"type": st.one_of(st.just("text"), anything)}, optional={"text": anything, "input": anything}
+    ),
 )
 message_like = st.fixed_dictionaries(
     {},
@@ -162,7 +183,16 @@ CALLS: dict[str, tuple[Callable[..., Any], list[st.SearchStrategy[Any]]]] = {
 
 def looked_at(built: Message) -> object:
     """Look at everything that a message has."""
-    return (built.id, built.role, built.parts, built.metadata, built.created_at, built.text, built.to_dict(), repr(built))
+    return (
+        built.id,
+        built.role,
+        built.parts,
+        built.metadata,
+        built.created_at,
+        built.text,
+        built.to_dict(),
+        repr(built),
+    )
 
 
 async def entered(opening: Any) -> None:

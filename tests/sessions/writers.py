@@ -1,6 +1,6 @@
 """A process that appends messages to a store, one of several on the same file; run as a program.
 
-It says "ready" when the store is open, waits for a line, and appends. With `together` all appends are under way at once.
+It says "ready" when the store is open, waits for a line, and appends. With `together` the sessions' appends run at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sessions import Session, open_store
 async def main(url: str, name: str, sessions: list[str], count: int, *, together: bool) -> None:
     """Append `count` messages to each session, their ids beginning with this process's name."""
     async with open_store(url) as store:
-        print("ready", flush=True)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         await asyncio.to_thread(sys.stdin.readline)
         for number in range(count):
             appends = [
