@@ -10,7 +10,7 @@ import msgspec
 _decode = msgspec.json.Decoder().decode
 
 
-def decode_json(text: str | bytes | msgspec.Raw) -> Any:  # noqa: ANN401 - any JSON value
+def decode_json(text: str | bytes | msgspec.Raw) -> Any:
     """The value of a JSON text that was let in."""
     try:
         return _decode(text)

@@ -34,7 +34,13 @@ Synchronous = Literal["full", "normal"]
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit primary key; SQLite makes only INTEGER PRIMARY KEY the row's own number."""
 
-REFUSALS = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE)
+REFUSALS = (
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_RANGE,
+)
 """What a statement or the tables are to blame for, and not the state that the database is in."""
 
 BUSY_SECONDS = 60
@@ -66,7 +72,12 @@ class SQLiteDialect:
         if not self.in_memory:
             # Beside the readers: the writer, the one that watches for other processes' writes, and two for who uses
             # the engine directly. No overflow, since closing a connection on its return needs SQLAlchemy's greenlet.
-            pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": READERS + 4, "max_overflow": 0, "pool_timeout": None}
+            pool = {
+                "poolclass": AsyncAdaptedQueuePool,
+                "pool_size": READERS + 4,
+                "max_overflow": 0,
+                "pool_timeout": None,
+            }
         engine = create_async_engine(
             self.url,
             connect_args={"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": 512},
@@ -97,7 +108,7 @@ class SQLiteDialect:
         }
 
     def prepare_file(self, connection: sqlite3.Connection) -> None:
-        """Set what the file itself keeps: write-ahead logging, so that readers and the writer never wait for each other."""
+        """Set what the file itself keeps: write-ahead logging, so that readers and the writer do not wait."""
         if not self.in_memory:
             connection.execute("PRAGMA journal_mode=WAL")
 
@@ -112,7 +123,7 @@ class SQLiteDialect:
         return version
 
     def immutability(self, table: str, keys: Sequence[Sequence[str]]) -> list[str]:
-        """DDL that makes a table append-only; an INSERT over an existing key raises too, so REPLACE cannot slip past."""
+        """DDL that makes a table append-only; an INSERT over an existing key raises too, or REPLACE would slip past."""
         refuse = f"SELECT RAISE(ABORT, '{table} is append-only')"
         taken = " OR ".join(
             f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(f'{column} = NEW.{column}' for column in key)})"

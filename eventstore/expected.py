@@ -27,7 +27,12 @@ ExpectedVersion = int | Expected
 
 def check_argument(expected: ExpectedVersion) -> None:
     """Raise InvalidArgumentError for what can never be a version."""
-    is_version = isinstance(expected, int) and not isinstance(expected, bool) and expected >= 0 and expected.bit_length() < 10_000
+    is_version = (
+        isinstance(expected, int)
+        and not isinstance(expected, bool)
+        and expected >= 0
+        and expected.bit_length() < 10_000
+    )
     if not is_version and not isinstance(expected, Expected):
         raise InvalidArgumentError("expected", "must be a version from 0 on, ANY, NO_STREAM or STREAM_EXISTS")
 

@@ -143,7 +143,9 @@ class EventLog:
         `after=0` is from the start, `None` from the moment of this call; a position beyond the end waits for it.
         """
         if stream_id is None:
-            return self._follow(self._start(after), lambda at: self.read(partial(rows.page_of_all, after=at, types=types)))
+            return self._follow(
+                self._start(after), lambda at: self.read(partial(rows.page_of_all, after=at, types=types))
+            )
         return self._follow(self._start(after), self._stream_pages(stream_id, types, None))
 
     def subscribe_stream(self, stream_id: str, *, after_version: int) -> AsyncIterator[Envelope]:
@@ -225,7 +227,7 @@ class EventLog:
     async def _publish_hint(self, position: int) -> None:
         try:
             await self.publisher.publish(HINTS_CHANNEL, {"position": position})
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a publisher's trouble is not the append's
             logger.warning("a hint was not published: %s", type(error).__name__)
 
 

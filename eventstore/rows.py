@@ -34,10 +34,11 @@ def _select() -> Select[tuple[object, ...]]:
     return select(*_columns).join_from(events, streams, events.c.stream_no == streams.c.stream_no)
 
 
-_ALL = Statement(
-    _select().where(events.c.position > bindparam("after")).order_by(events.c.position), "after"
+_ALL = Statement(_select().where(events.c.position > bindparam("after")).order_by(events.c.position), "after")
+_OF_STREAM = (
+    events.c.stream_no == bindparam("stream_no"),
+    events.c.version.between(bindparam("low"), bindparam("high")),
 )
-_OF_STREAM = (events.c.stream_no == bindparam("stream_no"), events.c.version.between(bindparam("low"), bindparam("high")))
 _FORWARDS = Statement(_select().where(*_OF_STREAM).order_by(events.c.version), "stream_no", "low", "high")
 _BACKWARDS = Statement(_select().where(*_OF_STREAM).order_by(events.c.version.desc()), "stream_no", "low", "high")
 _BY_ID = Statement(
@@ -50,7 +51,9 @@ _STREAM = Statement(
     select(streams.c.stream_no, streams.c.version).where(streams.c.stream_id == bindparam("stream_id")), "stream_id"
 )
 _POSITION = Statement(
-    select(events.c.position).where(events.c.stream_no == bindparam("stream_no"), events.c.version == bindparam("version")),
+    select(events.c.position).where(
+        events.c.stream_no == bindparam("stream_no"), events.c.version == bindparam("version")
+    ),
     "stream_no",
     "version",
 )

@@ -30,7 +30,9 @@ class Upcasters:
             if kind not in self._current:
                 raise UpcasterError(kind, schema, "there is no such event type")
             if not 1 <= schema < self._current[kind]:
-                raise UpcasterError(kind, schema, f"a step from here leads past the current schema {self._current[kind]}")
+                raise UpcasterError(
+                    kind, schema, f"a step from here leads past the current schema {self._current[kind]}"
+                )
         for kind, current in self._current.items():
             for schema in range(1, current):
                 if (kind, schema) not in self._steps:

@@ -89,7 +89,7 @@ class Writer:
         self._written.clear()
         try:
             outcomes = await self._database.on_writer(lambda connection: self._commit(connection, requests))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, every waiting caller must hear of it
             outcomes = [Failure(error)] * len(requests)
         for request, outcome in zip(requests, outcomes, strict=True):
             if request.answer.done():

@@ -119,9 +119,7 @@ def path_to(tx: Tx, stream_no: int, leaf_id: str | None) -> list[Range] | None:
 
 def read_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> Iterator[Row]:
     """(content, stored time) of every message of a path, from the root on."""
-    return chain.from_iterable(
-        tx.iterate(_RANGE, (stream_no, part.run, part.first, part.last)) for part in ranges
-    )
+    return chain.from_iterable(tx.iterate(_RANGE, (stream_no, part.run, part.first, part.last)) for part in ranges)
 
 
 def page_of_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> tuple[list[Row], list[Range]]:

@@ -264,5 +264,7 @@ def _differences(projection: Projection, found: list[Row], fresh: list[Row]) -> 
         missing = [row[1] for row in lost if row[0] == table]
         wrong = [row[1] for row in extra if row[0] == table]
         first = ", ".join(map(str, sorted({*missing, *wrong})[:SHOWN]))
-        detail = f"{projection.name}: {table} lacks {len(missing)} rows and has {len(wrong)} wrong ones, by key: {first}"
+        detail = (
+            f"{projection.name}: {table} lacks {len(missing)} rows and has {len(wrong)} wrong ones, by key: {first}"
+        )
         yield Problem("projection", None, None, None, detail)

@@ -18,6 +18,7 @@ from eventstore.same import same_json
 from projections.message_tree import find_message, tip_id
 from sessions.message import Accepted, Message
 
+
 class Auto(enum.Enum):
     """The parent of a message that names none: the tip at the moment of writing."""
 

@@ -29,7 +29,7 @@ class SessionManager:
         self,
         name: str,
         *,
-        id: str | None = None,  # noqa: A002 - the name that callers know it by
+        id: str | None = None,
         parent_session_id: str | None = None,
         model: str | None = None,
         source: str | None = None,
@@ -65,9 +65,7 @@ class SessionManager:
     async def search(self, query: str, *, limit: int = 20) -> list[SearchResult]:
         """The messages of all sessions that hold all words of the query, best first, equal ones newest first."""
         check_search(query, limit, "relevance")
-        return await self._store.log.read(
-            lambda tx: search(tx, query, stream_no=None, limit=limit, order="relevance")
-        )
+        return await self._store.log.read(lambda tx: search(tx, query, stream_no=None, limit=limit, order="relevance"))
 
     async def list(self) -> list[SessionInfo]:
         """All sessions, the one with the newest event first."""

@@ -25,14 +25,14 @@ class _MessageType(msgspec.StructMeta):
     """Lets a message be built with any keys, while the decoder makes the frozen Struct straight from JSON."""
 
     def __call__(
-        cls,
+        cls,  # noqa: N805 - the class, in a metaclass
         *,
         role: str,
         parts: list[dict[str, Any]],
-        id: str | None = None,  # noqa: A002 - the name on the wire
+        id: str | None = None,
         created_at: dt.datetime | None = None,
         metadata: dict[str, Any] | None = None,
-        **other: Any,  # noqa: ANN401 - any JSON value
+        **other: Any,
     ) -> Message:
         data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
         for name in ("id", "role"):
@@ -66,10 +66,10 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
             *,
             role: str,
             parts: list[dict[str, Any]],
-            id: str | None = None,  # noqa: A002 - the name on the wire
+            id: str | None = None,
             created_at: dt.datetime | None = None,
             metadata: dict[str, Any] | None = None,
-            **other: Any,  # noqa: ANN401 - any JSON value
+            **other: Any,
         ) -> None: ...
 
     @classmethod

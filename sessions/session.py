@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from eventstore.envelope import Envelope
-from eventstore.errors import InvalidArgumentError, SessionStartedError
+from eventstore.errors import SessionStartedError
 from eventstore.ports import Order
 from projections.search_index import SearchResult
 from sessions.appending import AUTO, AppendResult, Parent
@@ -22,23 +22,15 @@ class Session:
     awaited or iterated, and from then on builder methods raise SessionStartedError.
     """
 
-    def __init__(self, provider: StoredSession) -> None:
-        if not isinstance(provider, StoredSession):
-            raise InvalidArgumentError("provider", f"must be a StoredSession, not {type(provider).__name__}")
-        self._origin: Store | StoredSession = provider
-        self._session_id = provider.session_id
+    def __init__(self, provider: StoredSession | Store) -> None:
+        self._origin = provider if isinstance(provider, StoredSession) else checked_store(provider)
+        self._session_id = provider.session_id if isinstance(provider, StoredSession) else ""
         self._provider: StoredSession | None = None
 
     @classmethod
     def create(cls, store_or_provider: Store | StoredSession) -> Session:
         """A session to be configured; on a store its id is "" until `for_session` names it."""
-        if isinstance(store_or_provider, StoredSession):
-            return cls(store_or_provider)
-        session = cls.__new__(cls)
-        session._origin = checked_store(store_or_provider)
-        session._session_id = ""
-        session._provider = None
-        return session
+        return cls(store_or_provider)
 
     def for_session(self, session_id: str) -> Session:
         """Name the session; over a provider the provider decides what is stored."""

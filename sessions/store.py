@@ -90,7 +90,7 @@ def open_store(
     clock: Clock | None = None,
     estimate_tokens: Callable[[str], int] | None = None,
 ) -> Opening:
-    """Open a store: `await open_store(url)`, or `async with open_store(url) as store`.
+    """Open a store, by `await` or for the length of an `async with` block.
 
     `url` is `sqlite:///file.db`, or `sqlite://` for a private one in memory. Tables are made when they are missing;
     with `create_tables=False` no DDL is issued. `synchronous="normal"` trades the last commits before a power cut for

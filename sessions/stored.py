@@ -110,7 +110,7 @@ class StoredSession:
         return await self.store.log.read(query)
 
     async def get_history(self, leaf_id: str | None = None) -> list[Message]:
-        """The messages from the root to a leaf, or to the latest one; raises MessageNotFoundError for an unknown leaf."""
+        """The messages from the root to a leaf, or to the latest; raises MessageNotFoundError for an unknown leaf."""
 
         def query(tx: Tx) -> list[Message]:
             return Message.all_stored(paths.read_path(tx, self._stream(tx), self._path(tx, leaf_id)))

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError, ReservedIdError
-from sessions.bulk import write_conversation
 from sessions.importers.conversation import Conversation, ImportProblemError, Problem
 from sessions.importers.format import Format
 from sessions.importers.formats import choose_formats, conversations
 from sessions.importers.report import ImportedSession, ImportReport
+from sessions.importers.writing import write_conversation
 from sessions.session import Session
 from sessions.store import Store
 

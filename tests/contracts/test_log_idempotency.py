@@ -53,7 +53,9 @@ async def test_repeat_of_some_returns_those(log: EventLog) -> None:
     ],
     ids=["overlap", "overlap behind", "second differs", "moved", "longer", "other type"],
 )
-async def test_other_content_under_a_known_id_is_refused(log: EventLog, events: Sequence[Event], ids: list[str]) -> None:
+async def test_other_content_under_a_known_id_is_refused(
+    log: EventLog, events: Sequence[Event], ids: list[str]
+) -> None:
     """A batch that only partly repeats another, or repeats an id with other content, is refused whole."""
     await log.append("s", notes("a", "b"), event_ids=["k1", "k2"])
     with pytest.raises(DuplicateEventError) as caught:

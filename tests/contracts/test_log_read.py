@@ -29,7 +29,21 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(1, None), (4, None), (1, 7), (3, 3), (3, 8), (10, 10), (11, None), (5, 4), (0, 2), (-7, 2), (1, 0), (9, 99), (1, -1)],
+    [
+        (1, None),
+        (4, None),
+        (1, 7),
+        (3, 3),
+        (3, 8),
+        (10, 10),
+        (11, None),
+        (5, 4),
+        (0, 2),
+        (-7, 2),
+        (1, 0),
+        (9, 99),
+        (1, -1),
+    ],
 )
 async def test_stream_between_versions(log: EventLog, low: int, high: int | None, backwards: bool) -> None:  # noqa: FBT001 - a parameter of the cases above
     """A stream is read between two versions, both included, in either direction, over pages of any size."""
@@ -163,7 +177,7 @@ async def test_wrong_sql_in_a_query_is_a_typed_error(log: EventLog) -> None:
 
 async def test_events_read_back_equal(log: EventLog) -> None:
     """Every value of a message reads back equal, with its keys in their order."""
-    given = {
+    given: dict[str, Any] = {
         "z": 1,
         "a": [1.5, -0.0, 1e300, 1 << 70, -(1 << 63), True, None, "\0 \u2028 \U0001f469\u200d\U0001f467 \\u0000 \ud7ff"],
         "": {"nested": {"": []}},
@@ -185,7 +199,9 @@ async def insert_events(log: EventLog, *events: tuple[int, str, int, str]) -> No
         for version, (position, kind, schema, payload) in enumerate(events, start=1)
     ]
     await log.database.write(lambda tx: tx.executemany(event, rows))
-    head = sql(f"INSERT INTO streams (stream_no, stream_id, version, hash, recorded_at) VALUES (1, 's', {len(events)}, x'', 0)")
+    head = sql(
+        f"INSERT INTO streams (stream_no, stream_id, version, hash, recorded_at) VALUES (1, 's', {len(events)}, x'', 0)"
+    )
     await log.database.write(lambda tx: tx.execute(head))
 
 
@@ -232,7 +248,12 @@ async def test_unknown_keys_are_left_alone(log: EventLog) -> None:
     assert texts_of(await stream(log)) == ["a"]
 
 
-VALUES = "99, 1, 99, 'new', type, schema, recorded_at, salt, payload, payload_digest, hash"
+def inserting(
+    verb: str, position: str = "99", stream_no: str = "1", version: str = "99", event_id: str = "'new'"
+) -> str:
+    """Return SQL that inserts a copy of the first event under other keys."""
+    rest = "type, schema, recorded_at, salt, payload, payload_digest, hash"
+    return f"{verb} INTO events SELECT {position}, {stream_no}, {version}, {event_id}, {rest} FROM events WHERE position = 1"
 
 
 @pytest.mark.parametrize(
@@ -245,15 +266,14 @@ VALUES = "99, 1, 99, 'new', type, schema, recorded_at, salt, payload, payload_di
         "UPDATE OR IGNORE events SET version = 1 WHERE position = 2",
         "DELETE FROM events WHERE position = 2",
         "DELETE FROM events",
-        f"INSERT INTO events SELECT {VALUES.replace('99, 1, 99', '1, 1, 99')} FROM events LIMIT 1",
-        f"INSERT OR REPLACE INTO events SELECT {VALUES.replace('99, 1, 99', '1, 1, 99')} FROM events LIMIT 1",
-        f"INSERT OR REPLACE INTO events SELECT {VALUES.replace('99, 1, 99', '99, 1, 1')} FROM events LIMIT 1",
-        f"INSERT OR REPLACE INTO events SELECT {VALUES.replace(chr(39) + 'new' + chr(39), 'event_id')} FROM events LIMIT 1",
-        f"INSERT OR IGNORE INTO events SELECT {VALUES.replace('99, 1, 99', '1, 1, 99')} FROM events LIMIT 1",
-        f"REPLACE INTO events SELECT {VALUES.replace('99, 1, 99', chr(39) + '1' + chr(39) + ', 1, 99')} FROM events LIMIT 1",
-        f"REPLACE INTO events SELECT {VALUES.replace('99, 1, 99', '99, ' + chr(39) + '1' + chr(39) + ', 1.0')} FROM events",
-        f"INSERT INTO events SELECT {VALUES.replace('99, 1, 99', '1, 1, 99')} FROM events WHERE position = 1 "
-        "ON CONFLICT (position) DO UPDATE SET payload = '{}'",
+        inserting("INSERT", position="1"),
+        inserting("INSERT OR REPLACE", position="1"),
+        inserting("INSERT OR REPLACE", version="1"),
+        inserting("INSERT OR REPLACE", event_id="event_id"),
+        inserting("INSERT OR IGNORE", position="1"),
+        inserting("REPLACE", position="'1'"),
+        inserting("REPLACE", stream_no="'1'", version="1.0"),
+        inserting("INSERT", position="1") + " ON CONFLICT (position) DO UPDATE SET payload = '{}'",
     ],
 )
 async def test_log_cannot_be_changed(log: EventLog, tampering: str) -> None:
@@ -269,7 +289,7 @@ async def test_log_cannot_be_changed(log: EventLog, tampering: str) -> None:
 async def test_event_with_new_keys_can_be_inserted(log: EventLog) -> None:
     """What refuses replacement lets a row pass whose keys are all new, so it refuses nothing else."""
     await log.append("s", notes("a"))
-    await log.database.write(lambda tx: tx.execute(sql(f"INSERT INTO events SELECT {VALUES} FROM events LIMIT 1")))
+    await log.database.write(lambda tx: tx.execute(sql(inserting("INSERT"))))
     assert [e.position for e in await everything(log)] == [1, 99]
 
 

@@ -13,8 +13,8 @@ from eventstore.envelope import Envelope
 from eventstore.log import EventLog
 from tests.eventstore.support import (
     Tally,
-    everything,
     eventually,
+    everything,
     is_idle,
     message,
     note,
@@ -147,7 +147,7 @@ async def test_no_seam_under_concurrent_appends(
 
     async def follow(events: AsyncIterator[Envelope], seen: list[Envelope]) -> None:
         async for envelope in events:
-            seen.append(envelope)
+            seen.append(envelope)  # noqa: PERF401 - what was seen so far is looked at meanwhile
 
     following: list[tuple[int | None, list[Envelope], asyncio.Task[None]]] = []
     writing = asyncio.ensure_future(asyncio.gather(*map(write, range(10))))
@@ -158,16 +158,16 @@ async def test_no_seam_under_concurrent_appends(
             following.append((after, seen, asyncio.ensure_future(follow(events, seen))))
         await asyncio.sleep(0.01)
     await writing
-    events = [e for e in await everything(log) if stream_id in {None, e.stream_id}]
-    assert len(events) == (300 if stream_id is None else 150)
+    written = [e for e in await everything(log) if stream_id in {None, e.stream_id}]
+    assert len(written) == (300 if stream_id is None else 150)
     for after, seen, task in following:
         if after is not None:
-            wanted = [e.position for e in events if e.position > after]
+            wanted = [e.position for e in written if e.position > after]
             await eventually(lambda seen=seen, wanted=wanted: len(seen) >= len(wanted), within=5)
         else:
             # Where it began is not known here, but from there on it must be all of it.
             await asyncio.sleep(0)
-            wanted = [e.position for e in events][len(events) - len(seen) :]
+            wanted = [e.position for e in written][len(written) - len(seen) :]
         assert [e.position for e in seen] == wanted
         task.cancel()
     await asyncio.wait([task for _, _, task in following])
@@ -248,7 +248,12 @@ async def test_close_ends_every_iterator(url: str) -> None:
     """Closing ends the subscribers that wait, that read and that have not begun, without an error."""
     async with opened(url) as log:
         await log.append("s", notes("a"))
-        waiting = [log.subscribe(after=1), log.subscribe(), log.subscribe(after=9), log.subscribe(after=0, stream_id="t")]
+        waiting = [
+            log.subscribe(after=1),
+            log.subscribe(),
+            log.subscribe(after=9),
+            log.subscribe(after=0, stream_id="t"),
+        ]
         ends = [asyncio.ensure_future(anext(events, None)) for events in waiting]
         inside, unread, unread_now = log.subscribe(after=0), log.subscribe(after=0), log.subscribe()
         assert texts_of(await take(inside, 1)) == ["a"]

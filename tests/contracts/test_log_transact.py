@@ -85,7 +85,11 @@ async def test_several_streams_are_one_transaction(log: EventLog) -> None:
 
     committed = await log.transact("a", decide, expected=0, metadata={"actor": "ann"})
     assert committed.result == "result"
-    assert [(e.stream_id, e.version, e.position) for e in committed.envelopes] == [("b", 1, 1), ("b", 2, 2), ("a", 1, 3)]
+    assert [(e.stream_id, e.version, e.position) for e in committed.envelopes] == [
+        ("b", 1, 1),
+        ("b", 2, 2),
+        ("a", 1, 3),
+    ]
     assert {e.metadata["actor"] for e in committed.envelopes} == {"ann"}
     assert await everything(log) == committed.envelopes
     assert await log.stream_version("none") == 0
@@ -128,7 +132,9 @@ async def test_typed_error_fails_its_caller_alone(log: EventLog) -> None:
     assert (first.message_id, second.message_id) == ("compaction_1", "compaction_2")
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyError, StopIteration, AssertionError, ValueError, MemoryError, asyncio.CancelledError])
+@pytest.mark.parametrize(
+    "error", [RuntimeError, KeyError, StopIteration, AssertionError, ValueError, MemoryError, asyncio.CancelledError]
+)
 async def test_unexpected_error_fails_its_caller_alone(log: EventLog, error: type[BaseException]) -> None:
     """Whatever a decision raises is its own caller's, and nobody else's append is touched."""
 
@@ -202,7 +208,10 @@ async def test_projection_with_wrong_sql_fails_its_cause_alone(log: EventLog, ta
 
     tally.apply = apply  # type: ignore[method-assign, assignment]
     outcomes = await asyncio.gather(
-        log.append("s", notes("a")), log.append("s", notes("poison")), log.append("s", notes("b")), return_exceptions=True
+        log.append("s", notes("a")),
+        log.append("s", notes("poison")),
+        log.append("s", notes("b")),
+        return_exceptions=True,
     )
     assert [isinstance(outcome, ProjectionError) for outcome in outcomes] == [False, True, False]
     assert texts_of(await stream(log)) == ["a", "b"]

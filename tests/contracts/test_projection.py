@@ -93,7 +93,7 @@ async def test_rows_do_not_depend_on_groups(
     assert await dump(log, projection) == before
 
 
-async def test_reset_is_as_new(log: EventLog, projection: Projection, tmp_path: object) -> None:
+async def test_reset_is_as_new(log: EventLog, projection: Projection) -> None:
     """After a reset a projection is as it was when it was created, and can be filled again and again."""
     before = await dump(log, projection)
     await log.database.write(projection.reset)
@@ -137,12 +137,11 @@ async def test_failed_append_leaves_no_rows(log: EventLog, projection: Projectio
 
 async def test_it_passes_over_events_that_nobody_understands(log: EventLog, projection: Projection) -> None:
     """An unreadable event of a type that it handles is passed over, and the next ones are applied."""
-    await log.database.write(
-        lambda tx: [tx.execute(sql(f"DROP TRIGGER events_no_{verb}")) for verb in ("update", "replace", "delete")]
-    )
     columns = "stream_no, 99, 'odd', type, schema, recorded_at, salt, '{', payload_digest, hash"
     for kind in ("message_appended", "leaf_selected"):
-        insert = f"INSERT INTO events SELECT MAX(position) + 1, {columns.replace('99, ', f'version + 90 + {len(kind)}, ')}"
+        insert = (
+            f"INSERT INTO events SELECT MAX(position) + 1, {columns.replace('99, ', f'version + 90 + {len(kind)}, ')}"
+        )
         insert = insert.replace("'odd'", f"'odd {kind}'").replace("type", f"'{kind}'")
         await log.database.write(lambda tx, insert=insert: tx.execute(sql(f"{insert} FROM events")))  # type: ignore[misc]
     await log.database.write(again(projection))

@@ -68,7 +68,9 @@ def anchors(page: Path) -> set[str]:
             anchor = _NO_ANCHOR.sub("", heading[2].strip().lower()).replace(" ", "-")
             # The second heading with the same words is told from the first by a number.
             found[anchor] = found.get(anchor, -1) + 1
-    return {anchor if number == 0 else f"{anchor}-{number}" for anchor, most in found.items() for number in range(most + 1)}
+    return {
+        anchor if number == 0 else f"{anchor}-{number}" for anchor, most in found.items() for number in range(most + 1)
+    }
 
 
 def sections(page: Path, level: int) -> dict[str, list[str]]:

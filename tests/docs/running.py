@@ -58,7 +58,7 @@ def commands(block: Block) -> Iterator[list[str]]:
 
 
 def check_output(expected: str, printed: str, where: str) -> None:
-    """Raise AssertionError unless what was printed is what a page says, whatever the space between words and the time."""
+    """Raise AssertionError unless what was printed is what a page says, whatever its space and its times."""
     wanted, found = _lines(expected), _lines(_ESCAPE.sub("", printed))
     pattern = "".join(
         r"(?:[^\n]*\n)*?" if line == _ANYTHING else re.escape(line).replace(_ANYTHING, r"[^\n]*") + r"\n"

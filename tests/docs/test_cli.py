@@ -41,7 +41,7 @@ def described(heading: str) -> set[str]:
 
 
 def test_commands_are_described() -> None:
-    """Every command has a heading with its arguments, in the order of `eventstore --help`, and no other is described."""
+    """Every command has a heading with its arguments, in the order of the help, and no other is described."""
     headings = [" ".join(["eventstore", name, *arguments(name)]) for name in COMMANDS]
     assert list(sections(PAGE, 3)) == [f"`{heading}`" for heading in headings]
 

@@ -9,9 +9,9 @@ from sessions.importers import ImportProblemError
 from tests.docs.pages import REFERENCE, codes, rows
 
 PAGE = REFERENCE / "errors.md"
-CLASSES = [
-    kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, EventStoreError)
-] + [ImportProblemError]
+CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, EventStoreError)] + [
+    ImportProblemError
+]
 
 
 def facts(kind: type[EventStoreError]) -> list[str]:

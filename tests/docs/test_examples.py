@@ -66,9 +66,7 @@ def test_output_is_as_said(expected: str, printed: str) -> None:
     check_output(expected, printed, "here")
 
 
-@pytest.mark.parametrize(
-    ("expected", "printed"), [("a b", "ab"), ("a", "a\nb"), ("a … d", "a b\nc d"), ("a.b", "a-b")]
-)
+@pytest.mark.parametrize(("expected", "printed"), [("a b", "ab"), ("a", "a\nb"), ("a … d", "a b\nc d"), ("a.b", "a-b")])
 def test_output_is_not_as_said(expected: str, printed: str) -> None:
     """Other output than a page says is found."""
     with pytest.raises(AssertionError):

@@ -78,7 +78,10 @@ def test_verifier_finds_nothing_in_a_whole_store(verifier: Verifier, file: Path)
 @pytest.mark.parametrize(
     ("statement", "found"),
     [
-        ("UPDATE events SET payload = replace(payload, 'm1', 'm7') WHERE position = 3", ["ä 3: the payload is not what was hashed"]),
+        (
+            "UPDATE events SET payload = replace(payload, 'm1', 'm7') WHERE position = 3",
+            ["ä 3: the payload is not what was hashed"],
+        ),
         ("UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 6", ["b 2: the hash does not follow"]),
         ("UPDATE events SET salt = NULL, payload = NULL WHERE position = 2", []),
         ("DELETE FROM events WHERE position = 2", ["ä 3: follows version 1", "ä 3: the hash does not follow"]),

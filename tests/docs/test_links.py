@@ -35,7 +35,9 @@ def test_broken_links_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A link to a file or to a heading that is not there is found, one in code is none."""
     monkeypatch.setattr("tests.docs.pages.ROOT", tmp_path)
     page = tmp_path / "page.md"
-    page.write_text("# A `b` c\n[x](gone.md) [y](#a-b-c) [z](page.md#nowhere) `[w](gone.md)`\n## A b c\n[v](#a-b-c-1)\n")
+    page.write_text(
+        "# A `b` c\n[x](gone.md) [y](#a-b-c) [z](page.md#nowhere) `[w](gone.md)`\n## A b c\n[v](#a-b-c-1)\n"
+    )
     assert broken(page) == ["page.md:2: gone.md", "page.md:2: page.md#nowhere"]
 
 

@@ -15,6 +15,7 @@ from tests.docs.pages import REFERENCE, codes, rows, sections
 
 PAGE = REFERENCE / "tables.md"
 
+
 def keys(table: Table) -> str:
     """Return the line that names a table's keys, as the page has it."""
     unique = [one for one in table.constraints if isinstance(one, UniqueConstraint)]

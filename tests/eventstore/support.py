@@ -117,7 +117,7 @@ async def is_idle(events: AsyncIterator[Envelope], seconds: float = 0.05) -> boo
 async def eventually(holds: Any, *, within: float = 2) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(within):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - most conditions have no event to wait for
             await asyncio.sleep(0.005)
 
 
@@ -146,7 +146,8 @@ tallies = Table(
 )
 _INSERT = Statement(insert(tallies), *tallies.columns.keys())
 _OF_STREAM = Statement(
-    select(tallies.c.text).where(tallies.c.stream_id == bindparam("stream_id")).order_by(tallies.c.position), "stream_id"
+    select(tallies.c.text).where(tallies.c.stream_id == bindparam("stream_id")).order_by(tallies.c.position),
+    "stream_id",
 )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from eventstore.errors import ProjectionError, StoreClosedError, VersionConflictError
 from eventstore.log import EventLog
-from tests.eventstore.support import MEMORY, Tally, everything, file_at, notes, opened, stream, threads_left, texts_of
+from tests.eventstore.support import MEMORY, Tally, everything, file_at, notes, opened, stream, texts_of, threads_left
 
 ROUNDS = 51
 DESCRIPTORS = Path("/proc/self/fd")

@@ -60,10 +60,13 @@ def test_round_trip(event: Event, metadata: dict[str, Any]) -> None:
     assert same_json(contents(again), contents(event))
     assert json.dumps(contents(again)) == json.dumps(contents(event))
     assert json.dumps(found) == json.dumps(metadata)
-    assert codec.encode(again, found).decode() == payload  # type: ignore[arg-type]
+    assert codec.encode(again, found).decode() == payload
 
 
-@given(st.binary().map(lambda data: data.decode("utf-8", "replace")) | json_values.map(json.dumps), st.sampled_from([*EVENT_TYPES, "x"]))
+@given(
+    st.binary().map(lambda data: data.decode("utf-8", "replace")) | json_values.map(json.dumps),
+    st.sampled_from([*EVENT_TYPES, "x"]),
+)
 def test_any_text_decodes_to_something(payload: str, kind: str) -> None:
     """Whatever text stands in a payload, decoding it raises nothing, and what is unreadable keeps its text."""
     event, metadata = codec.decode(kind, 1, payload)
@@ -103,7 +106,9 @@ def test_erased_payload_is_unreadable() -> None:
 
 def test_payload_has_its_parts_in_order() -> None:
     """The payload holds the event with its tag first, then the metadata, and no empty parts."""
-    assert codec.encode(LeafSelected(message_id="é"), {}) == '{"event":{"type":"leaf_selected","message_id":"é"}}'.encode()
+    assert (
+        codec.encode(LeafSelected(message_id="é"), {}) == '{"event":{"type":"leaf_selected","message_id":"é"}}'.encode()
+    )
     assert codec.encode(SessionCreated(name="n"), {"b": 1, "a": None}) == (
         b'{"event":{"type":"session_created","name":"n"},"metadata":{"b":1,"a":null}}'
     )
@@ -238,7 +243,7 @@ async def test_stored_bytes_never_change(monkeypatch: pytest.MonkeyPatch) -> Non
     async with opened(MEMORY) as log:
         before = (await log.append("s", notes("old"))).envelopes[0]
         monkeypatch.setitem(codec._current, "leaf_selected", 2)
-        monkeypatch.setitem(upcasters.UPCASTERS._current, "leaf_selected", 2)  # type: ignore[index]
+        monkeypatch.setitem(upcasters.UPCASTERS._current, "leaf_selected", 2)
         monkeypatch.setattr(upcasters.UPCASTERS, "_steps", {})
         upcasters.register_upcaster("leaf_selected", 1, lambda data: {**data, "message_id": "new"})
         [after] = await stream(log)

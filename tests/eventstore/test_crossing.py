@@ -56,7 +56,9 @@ async def test_functions_run_in_order(connection: aiosqlite.Connection) -> None:
     assert seen == list(range(100))
 
 
-@pytest.mark.parametrize("error", [ValueError, sqlite3.OperationalError, KeyError, StopIteration, asyncio.CancelledError])
+@pytest.mark.parametrize(
+    "error", [ValueError, sqlite3.OperationalError, KeyError, StopIteration, asyncio.CancelledError]
+)
 async def test_exceptions_come_back(connection: aiosqlite.Connection, error: type[BaseException]) -> None:
     """What the function raises is raised to its caller, and the thread goes on."""
 

@@ -85,7 +85,10 @@ async def test_every_connection_is_set_alike(log: EventLog) -> None:
 
 async def test_readers_are_set_alike(log: EventLog) -> None:
     """The connections that read at the same time have the intended settings too."""
-    reads = [log.database.read(lambda tx: {name: tx.fetch(sql(f"PRAGMA {name}"))[0][0] for name in SETTINGS}) for _ in "12345"]
+    reads = [
+        log.database.read(lambda tx: {name: tx.fetch(sql(f"PRAGMA {name}"))[0][0] for name in SETTINGS})
+        for _ in "12345"
+    ]
     assert await asyncio.gather(*reads) == [SETTINGS] * 5
 
 
@@ -129,7 +132,7 @@ async def test_write_lock_is_taken_at_the_beginning(log: EventLog, tmp_path: Pat
 
 
 async def test_append_waits_for_another_s_write_lock(log: EventLog, tmp_path: Path) -> None:
-    """While another connection holds the write lock for a second, an append waits, reads go on, and then it is written."""
+    """While another connection holds the write lock an append waits, reads go on, and then it is written."""
     await log.append("s", notes("a"))
     with write_lock(tmp_path / "log.db"):
         appending = asyncio.ensure_future(log.append("s", notes("b"), expected=1))
@@ -174,7 +177,7 @@ async def test_open_reader_does_not_hold_up_a_writer(log: EventLog, tmp_path: Pa
 
 @pytest.mark.parametrize("flush", [False, True], ids=["at the end", "in between"])
 async def test_full_disk_loses_nothing_acknowledged(log: EventLog, tmp_path: Path, flush: bool) -> None:  # noqa: FBT001 - a parameter of the cases above
-    """When the disk is full, whoever was told of a success finds it stored, the others get an error and leave nothing."""
+    """On a full disk whoever is told of a success finds it stored, and the others get an error and leave nothing."""
     await log.append("s", [message("m", "x" * 10_000)])
     await log.append("s", notes("warm"))
     pages = await log.database.on_writer(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
@@ -227,11 +230,15 @@ async def test_repeats_are_recognised_after_a_restart(tmp_path: Path) -> None:
         assert len(await everything(log)) == 2
 
 
-async def test_closed_file_is_whole_without_its_log(tmp_path: Path) -> None:
+def test_closed_file_is_whole_without_its_log(tmp_path: Path) -> None:
     """After closing, the file alone holds everything: the write-ahead log is gone."""
-    async with opened(file_at(tmp_path)) as log:
-        await log.append("s", notes("a"))
-        await stream(log)
+
+    async def write_and_read() -> None:
+        async with opened(file_at(tmp_path)) as log:
+            await log.append("s", notes("a"))
+            await stream(log)
+
+    asyncio.run(write_and_read())
     assert [path.name for path in tmp_path.iterdir()] == ["log.db"]
 
 

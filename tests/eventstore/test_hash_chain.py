@@ -28,10 +28,13 @@ EXAMPLE: list[dict[str, Any]] = [
         "salt": "000102030405060708090a0b0c0d0e0f",
         "payload": '{"event":{"type":"session_created","name":"Größe"}}',
         "digest": "0b4aefa2eea3af601d7c081cecb366b3785ab2d8c42c3ee8d3de433eba4530a2",
-        "header": "00000006" "636861742d31"
+        "header": "00000006"
+        "636861742d31"
         "0000000000000001"
-        "00000024" "30313839306135642d616339362d373734622d626363652d623330323039396138303537"
-        "0000000f" "73657373696f6e5f63726561746564"
+        "00000024"
+        "30313839306135642d616339362d373734622d626363652d623330323039396138303537"
+        "0000000f"
+        "73657373696f6e5f63726561746564"
         "0000000000000001"
         "000636816301b000",
         "hash": "4618f669fc8046c9c0e80f11291dc2a4d846458d818274d5a11976938a01a638",
@@ -44,10 +47,13 @@ EXAMPLE: list[dict[str, Any]] = [
         "salt": "101112131415161718191a1b1c1d1e1f",
         "payload": '{"event":{"type":"leaf_selected","message_id":"m1"},"metadata":{"actor":"ann"}}',
         "digest": "0f8c6318234ca13fe2ba4ae6077f1f7c6325d4e2f8ec63016b6f4e93de50d8f0",
-        "header": "00000006" "636861742d31"
+        "header": "00000006"
+        "636861742d31"
         "0000000000000002"
-        "00000024" "30313839306135642d616339372d373030302d383030302d303030303030303030303031"
-        "0000000d" "6c6561665f73656c6563746564"
+        "00000024"
+        "30313839306135642d616339372d373030302d383030302d303030303030303030303031"
+        "0000000d"
+        "6c6561665f73656c6563746564"
         "0000000000000001"
         "000636816301b001",
         "hash": "99a19df0dec7af8096955f4c57c1a6caf6f614c52ab5bcb5b6debddfecba3fa3",
@@ -125,7 +131,9 @@ def test_header_is_unambiguous() -> None:
 async def test_stored_chain_by_hand(tmp_path: Path) -> None:
     """Every stored digest and hash follows, stream by stream, from the stored columns and sha256 alone."""
     async with opened(file_at(tmp_path), Tally()) as log:
-        await log.append("s", [created("Größe \U0001f600"), message("m1", "\0 é"), note("m1")], metadata={"actor": "ann"})
+        await log.append(
+            "s", [created("Größe \U0001f600"), message("m1", "\0 é"), note("m1")], metadata={"actor": "ann"}
+        )
         await asyncio.gather(*(log.append(f"s{n % 3}", notes(n)) for n in range(40)))
         await log.append("s", [message("m2", parent="m1")], event_ids=["mine"])
         envelopes = {(e.stream_id, e.version): e for e in await everything(log)}
@@ -175,7 +183,7 @@ async def test_position_is_not_hashed(tmp_path: Path) -> None:
 
 
 async def test_payload_is_stored_as_it_was_hashed(tmp_path: Path) -> None:
-    """The payload is compact UTF-8 JSON that holds the event and the caller's metadata, and nothing when there is none."""
+    """The payload is compact UTF-8 JSON: the event and, when there is any, the caller's metadata."""
     async with opened(file_at(tmp_path)) as log:
         await log.append("s", [created("Größe")])
         await log.append("s", [note("m1")], metadata={"actor": "ann"})

@@ -90,7 +90,7 @@ def other(tmp_path: Path) -> Iterator[Worker]:
 
 
 async def test_eight_processes_append_to_one_stream_and_to_their_own(tmp_path: Path) -> None:
-    """Eight processes with fifty appends each lose none, to one stream and to distinct ones, and no number is used twice."""
+    """Eight processes with fifty appends each, to one stream and to their own, lose none and share no number."""
     url, count = file_at(tmp_path), 8
     answers = run(url, "append_to_both", count)
     async with opened(url, Tally()) as log:

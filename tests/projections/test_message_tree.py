@@ -49,7 +49,7 @@ async def stream_no(store: Store, name: str = "s") -> int:
 
 
 async def test_first_child_continues_the_run() -> None:
-    """The first child of a message continues its run, every further child and every root starts one, and depth counts from 1."""
+    """The first child of a message continues its run, other children and roots start one, and depth counts from 1."""
     events = [
         appended("1"),
         appended("2", "1"),

@@ -67,7 +67,13 @@ def test_golden_chain_by_hand(release: str) -> None:
         assert row["payload_digest"] == hashlib.sha256(row["salt"] + row["payload"].encode()).digest()
         texts = [row[name].encode() for name in ("stream_id", "event_id", "type")]
         stream, event, kind = (struct.pack(">I", len(text)) + text for text in texts)
-        header = stream + struct.pack(">Q", row["version"]) + event + kind + struct.pack(">Qq", row["schema"], row["recorded_at"])
+        header = (
+            stream
+            + struct.pack(">Q", row["version"])
+            + event
+            + kind
+            + struct.pack(">Qq", row["schema"], row["recorded_at"])
+        )
         chained = previous.get(row["stream_id"], bytes(32)) + header + row["payload_digest"]
         assert row["hash"] == hashlib.sha256(chained).digest()
         previous[row["stream_id"]] = row["hash"]

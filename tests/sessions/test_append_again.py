@@ -11,7 +11,7 @@ from tests.sessions.talk import chain, ids, log_of, said
 
 
 async def test_the_same_again_is_no_new_event(store: Store, session: Session) -> None:
-    """A known id again gives the first result, with other content or parent it is refused, elsewhere it is new (TREE-6)."""
+    """A known id again gives the first result, changed it is refused, in another session it is new (TREE-6)."""
     first = await session.append_message(said("msg-1", "hello"))
     await session.append_message(said("other"))
     again = await session.append_message(said("msg-1", "hello"))

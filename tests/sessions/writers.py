@@ -1,6 +1,6 @@
 """A process that appends messages to a store, one of several on the same file; run as a program.
 
-It says "ready" when the store is open, waits for a line, and appends. With `together` the sessions' appends run at once.
+It says "ready" when the store is open, waits for a line, and appends; `together` appends to all its sessions at once.
 """
 
 from __future__ import annotations

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from eventstore.errors import ParentNotFoundError
 from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
 from eventstore.group import Head
+from eventstore.limits import clean_text
 from eventstore.ports import Tx
 from projections.message import message_text
 from projections.message_tree import find_message
-from sessions.message import accept, checked_title
+from sessions.importers.conversation import Conversation
+from sessions.message import accept
 from sessions.store import Store
 from sessions.stored import checked_session_id
-
-if TYPE_CHECKING:
-    from sessions.importers.conversation import Conversation
 
 NAME_CHARACTERS = 80
 
@@ -25,11 +22,12 @@ NAME_CHARACTERS = 80
 async def write_conversation(store: Store, conversation: Conversation) -> int:
     """Store what is not there yet of a conversation, in one transaction; returns the number of new messages.
 
-    The session is named by the title, or else by the beginning of what a user first said. When messages are added, the source's current leaf becomes the tip; a
-    conversation without new ones changes nothing, whatever a person has selected since.
+    The session is named by the title, or else by the beginning of what a user first said. When messages are added, the
+    source's current leaf becomes the tip; a conversation without new ones changes nothing, whatever a person has
+    selected since.
     """
     session_id = checked_session_id(conversation.session_id, store)
-    name = checked_title(conversation.title or _first_words(conversation), "title", store.limits)
+    name = _cut(clean_text(conversation.title or _first_words(conversation)), store.limits.title_bytes)
     messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
 
     def decide(tx: Tx, head: Head) -> tuple[list[Event], int]:
@@ -67,3 +65,8 @@ def _first_words(conversation: Conversation) -> str:
         if one.message["role"] == "user" and text:
             return text if len(text) <= NAME_CHARACTERS else text[:NAME_CHARACTERS].rstrip() + "…"
     return conversation.source_id
+
+
+def _cut(text: str, most_bytes: int) -> str:
+    """The text, or as much of its beginning as the limit of titles allows: a long title is no reason to lose a chat."""
+    return text.encode()[:most_bytes].decode(errors="ignore")

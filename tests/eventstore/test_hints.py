@@ -1,0 +1,116 @@
+"""The log tells its publisher what it has written, and never depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from eventstore.publisher import InProcessPublisher
+from tests.eventstore.support import MEMORY, Tally, eventually, notes, opened, take, texts_of
+
+
+class Recorder:
+    """A publisher of somebody else's, which keeps what it is given, and waits or fails as it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+        self.go = asyncio.Event()
+        self.go.set()
+        self.error: Exception | None = None
+
+    async def publish(self, channel: str, message: dict[str, Any]) -> None:
+        """Keep a message."""
+        await self.go.wait()
+        if self.error is not None:
+            raise self.error
+        self.heard.append((channel, message))
+
+
+async def test_every_commit_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """After every commit the publisher hears the last position, in rising order."""
+    recorder = Recorder()
+    async with opened(MEMORY, publisher=recorder) as log:
+        await log.append("s", notes("a", "b"))
+        await log.append("s", notes("c"))
+        await asyncio.gather(*(log.append("s", notes(n)) for n in range(50)))
+    assert [channel for channel, _ in recorder.heard] == ["log"] * len(recorder.heard)
+    positions = [message["position"] for _, message in recorder.heard]
+    assert positions[:2] == [2, 3]
+    assert positions == sorted(set(positions))
+    assert positions[-1] == 53
+    assert caplog.records == []
+
+
+async def test_nothing_is_told_of_what_was_not_written() -> None:
+    """An append that fails, repeats or holds nothing is no news."""
+    recorder = Recorder()
+    async with opened(MEMORY, Tally("poison"), publisher=recorder) as log:
+        await log.append("s", notes("a"), event_ids=["k"])
+        await log.append("s", notes("a"), event_ids=["k"])
+        await log.append("s", [])
+        await asyncio.gather(log.append("s", notes("poison")), return_exceptions=True)
+        await asyncio.gather(log.append("s", notes("x"), expected=0), return_exceptions=True)
+    assert recorder.heard == [("log", {"position": 1})]
+
+
+async def test_in_process_followers_hear_positions() -> None:
+    """Who follows the log's channel of the in-process publisher hears positions."""
+    publisher = InProcessPublisher()
+    async with opened(MEMORY, publisher=publisher) as log:
+        hints = publisher.subscribe("log")
+        first = asyncio.ensure_future(anext(hints))
+        await eventually(lambda: publisher.listening("log"))
+        await log.append("s", notes("a", "b"))
+        assert await first == {"position": 2}
+
+
+async def test_failing_publisher_fails_no_append(caplog: pytest.LogCaptureFixture) -> None:
+    """A publisher that raises costs a warning, without its message, and nothing else."""
+    recorder = Recorder()
+    recorder.error = RuntimeError("secret address")
+    async with opened(MEMORY, publisher=recorder) as log:
+        events = log.subscribe()
+        await log.append("s", notes("a"))
+        assert texts_of(await take(events, 1)) == ["a"]
+        recorder.error = None
+        await log.append("s", notes("b"))
+    assert recorder.heard == [("log", {"position": 2})]
+    [record] = caplog.records
+    assert (record.levelno, record.name) == (logging.WARNING, "eventstore.log")
+    assert "RuntimeError" in record.getMessage()
+    assert "secret" not in caplog.text
+
+
+async def test_slow_publisher_holds_up_nobody() -> None:
+    """A publisher that does not return delays neither appends nor followers, and closing waits for it."""
+    recorder = Recorder()
+    async with opened(MEMORY, publisher=recorder) as log:
+        recorder.go.clear()
+        events = log.subscribe()
+        async with asyncio.timeout(1):
+            for number in range(20):
+                await log.append("s", notes(number))
+            assert len(await take(events, 20)) == 20
+        closing = asyncio.ensure_future(log.close())
+        await asyncio.sleep(0.02)
+        assert not closing.done()
+        recorder.go.set()
+        async with asyncio.timeout(1):
+            await closing
+    assert [message["position"] for _, message in recorder.heard] == list(range(1, 21))
+
+
+async def test_readers_are_counted() -> None:
+    """The log knows how many readers follow it, and none is left when all have gone."""
+    async with opened(MEMORY) as log:
+        await log.append("s", notes("a"))
+        readers = [log.subscribe(after=0) for _ in range(5)]
+        for events in readers:
+            await anext(events)
+        assert log._hints.readers == 5
+        for events in readers:
+            await events.aclose()  # type: ignore[attr-defined]
+        assert log._hints.readers == 0
