@@ -83,10 +83,9 @@ def to_envelope(row: Row) -> Envelope:
 def _page(rows: Iterator[Row], types: Collection[str] | None) -> tuple[list[Envelope], Row | None]:
     """Envelopes of the first rows up to the page's bounds, and the last row that was looked at."""
     page: list[Envelope] = []
-    size = seen = 0
+    size = 0
     last: Row | None = None
-    for last in rows:
-        seen += 1
+    for seen, last in enumerate(rows, start=1):
         if types is None or last[5] in types:
             page.append(to_envelope(last))
             size += len(last[8] or "")

@@ -107,7 +107,7 @@ class Writer:
             return self._attempt(connection, requests)
         except (StoreUnavailableError, StoreClosedError) as error:
             return [Failure(error)] * len(requests)
-        except (Exception, asyncio.CancelledError) as error:
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a caller's `decide` may raise anything
             if len(requests) == 1:
                 return [Failure(_holdable(error.cause if isinstance(error, GroupFailedError) else error))]
             middle = len(requests) // 2

@@ -248,12 +248,11 @@ async def test_unknown_keys_are_left_alone(log: EventLog) -> None:
     assert texts_of(await stream(log)) == ["a"]
 
 
-def inserting(
-    verb: str, position: str = "99", stream_no: str = "1", version: str = "99", event_id: str = "'new'"
-) -> str:
-    """Return SQL that inserts a copy of the first event under other keys."""
-    rest = "type, schema, recorded_at, salt, payload, payload_digest, hash"
-    return f"{verb} INTO events SELECT {position}, {stream_no}, {version}, {event_id}, {rest} FROM events WHERE position = 1"
+def inserting(verb: str, **keys: str) -> str:
+    """Return SQL that inserts a copy of the first event under other keys, which are new unless they are given."""
+    new = {"position": "99", "stream_no": "1", "version": "99", "event_id": "'new'", **keys}
+    columns = ", ".join(new.get(column, column) for column in COLUMNS.split(", "))
+    return f"{verb} INTO events SELECT {columns} FROM events WHERE position = 1"
 
 
 @pytest.mark.parametrize(
