@@ -72,6 +72,7 @@ trees = Table(
     Column("tip", BigInteger, nullable=False),
     Column("messages", BigInteger, nullable=False),
     Column("leaves", BigInteger, nullable=False),
+    Column("estimator", Text, nullable=False),
 )
 
 _next = messages.alias("next")
@@ -98,14 +99,20 @@ _TREE = Statement(
 )
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), "stream_no", "run", "parent_run", "fork_ordinal")
-_INSERT_TREE = Statement(insert(trees), "stream_no", "tip", "messages", "leaves")
+_INSERT_TREE = Statement(insert(trees), "stream_no", "tip", "messages", "leaves", "estimator")
 _UPDATE_TREE = Statement(
     update(trees)
     .where(trees.c.stream_no == bindparam("the_stream"))
-    .values(tip=bindparam("to_tip"), messages=bindparam("to_messages"), leaves=bindparam("to_leaves")),
+    .values(
+        tip=bindparam("to_tip"),
+        messages=bindparam("to_messages"),
+        leaves=bindparam("to_leaves"),
+        estimator=bindparam("to_estimator"),
+    ),
     "to_tip",
     "to_messages",
     "to_leaves",
+    "to_estimator",
     "the_stream",
 )
 _TIP = Statement(
@@ -165,15 +172,20 @@ class _Tree(msgspec.Struct):
 
 
 class MessageTree(Projection):
-    """Messages, their runs, and each session's tip; `estimate` gives a text's tokens for the cached sums."""
+    """Messages, their runs, and each session's tip.
+
+    `estimate` gives a text's tokens for the cached sums; a session's row names the one that was used last.
+    """
 
     name = "message_tree"
     handles = (MessageAppended, LeafSelected)
     tables = (messages, runs, trees)
-    caches = ("tokens", "path_tokens")
+    caches = ("tokens", "path_tokens", "estimator")
 
     def __init__(self, estimate: Callable[[str], int]) -> None:
         self._estimate = estimate
+        named = estimate if hasattr(estimate, "__qualname__") else type(estimate)
+        self._estimator = f"{named.__module__}.{named.__qualname__}"
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
         """Give each message its place below its parent, and move the tips."""
@@ -186,7 +198,7 @@ class MessageTree(Projection):
                 group.append(envelope, event, message, tokens)
             elif isinstance(event, LeafSelected):
                 group.tree(envelope.stream_no).tip = group.place(envelope.stream_no, event.message_id).row_id
-        group.write()
+        group.write(self._estimator)
 
 
 class _Group:
@@ -253,9 +265,10 @@ class _Group:
             tree = self._trees[stream_no] = _Tree(*rows[0]) if rows else _Tree(0, 0, 0, is_new=True)
         return tree
 
-    def write(self) -> None:
-        new = [(no, tree.tip, tree.messages, tree.leaves) for no, tree in self._trees.items() if tree.is_new]
-        old = [(tree.tip, tree.messages, tree.leaves, no) for no, tree in self._trees.items() if not tree.is_new]
+    def write(self, estimator: str) -> None:
+        trees = self._trees.items()
+        new = [(no, tree.tip, tree.messages, tree.leaves, estimator) for no, tree in trees if tree.is_new]
+        old = [(tree.tip, tree.messages, tree.leaves, estimator, no) for no, tree in trees if not tree.is_new]
         self._tx.executemany(_INSERT_RUN, self._run_rows)
         self._tx.executemany(_INSERT_MESSAGE, self._message_rows)
         self._tx.executemany(_INSERT_TREE, new)
