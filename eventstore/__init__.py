@@ -25,7 +25,7 @@ from eventstore.errors import (
 )
 from eventstore.events import AnyEvent, Event, LeafSelected, MessageAppended, SessionCreated
 from eventstore.expected import ANY, NO_STREAM, STREAM_EXISTS
-from eventstore.group import Committed
+from eventstore.heads import Committed
 from eventstore.limits import Limits
 from eventstore.log import EventLog
 from eventstore.publisher import InProcessPublisher

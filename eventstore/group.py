@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, insert, update
 
 from eventstore import codec
 from eventstore.crossing import RawTx
 from eventstore.decoding import decode_json
-from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, from_micros, header_of, to_micros
+from eventstore.envelope import Envelope, chain_hash, digest_of, from_micros, header_of, to_micros
 from eventstore.errors import (
     DuplicateEventError,
     EventStoreError,
@@ -24,6 +24,7 @@ from eventstore.errors import (
 )
 from eventstore.events import Event
 from eventstore.expected import ExpectedVersion, check
+from eventstore.heads import Committed, Decide, Head, Heads, Proposed
 from eventstore.ids import new_id
 from eventstore.ports import Clock, Projection, Tx
 from eventstore.rows import find_events
@@ -31,14 +32,6 @@ from eventstore.same import same_json
 from eventstore.statements import Row, Statement
 from eventstore.tables import events, streams
 
-_LAST_POSITION = Statement(select(func.max(events.c.position)))
-_LAST_STREAM = Statement(select(func.max(streams.c.stream_no)))
-_HEAD = Statement(
-    select(streams.c.stream_no, streams.c.version, streams.c.hash, streams.c.recorded_at).where(
-        streams.c.stream_id == bindparam("stream_id")
-    ),
-    "stream_id",
-)
 _INSERT_STREAM = Statement(insert(streams), "stream_no", "stream_id", "version", "hash", "recorded_at")
 _UPDATE_STREAM = Statement(
     update(streams)
@@ -63,39 +56,6 @@ _INSERT_EVENT = Statement(
     "payload_digest",
     "hash",
 )
-HEADS_KEPT = 10_000
-
-
-class Head(msgspec.Struct):
-    """Where a stream stands: its version, and the events decided earlier in this group and not yet applied.
-
-    `stream_no` is the stream's number in this database, given with its first event. A decision only reads all this;
-    in `memo` it may keep what it has worked out of the pending events, for the next one.
-    """
-
-    stream_id: str
-    stream_no: int
-    version: int
-    hash: bytes
-    recorded_at: int
-    stored_version: int
-    pending: list[Envelope] = []
-    memo: dict[str, Any] = {}
-
-
-Proposed = Sequence[Event | tuple[Event, str]]
-Proposal = Proposed | Mapping[str, Proposed]
-Decide = Callable[[Tx, Head], tuple[Proposal, Any]]
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """What an append wrote, in order, and what its decision returned beside the events.
-
-    For a repeated append these are the envelopes that the first one wrote.
-    """
-
-    envelopes: list[Envelope]
-    result: Any = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -112,32 +72,6 @@ class GroupFailedError(Exception):
         self.cause = cause
 
 
-class Heads:
-    """Heads of streams and the ends of the log, kept in memory until another process has written."""
-
-    def __init__(self) -> None:
-        self.position = 0
-        self.last_stream = 0
-        self.known: dict[str, Head] = {}
-        self._data_version: int | None = None
-
-    def refresh(self, tx: Tx, data_version: int) -> None:
-        """Forget what another process may have changed; called inside the transaction."""
-        if data_version != self._data_version:
-            self.known.clear()
-            self.position = tx.fetch(_LAST_POSITION)[0][0] or 0
-            self.last_stream = tx.fetch(_LAST_STREAM)[0][0] or 0
-            self._data_version = data_version
-
-    def adopt(self, group: Group) -> None:
-        """Take over what a committed group has moved."""
-        self.position = group.position
-        self.last_stream = group.last_stream
-        if len(self.known) > HEADS_KEPT:
-            self.known.clear()
-        self.known.update(group.heads)
-
-
 class Group:
     """The decisions of one group, numbered in memory and flushed together."""
 
@@ -146,7 +80,7 @@ class Group:
         self.position = heads.position
         self.last_stream = heads.last_stream
         self._tx = tx
-        self._known = heads.known
+        self._known = heads
         self._projections = projections
         self._clock = clock
         self._pending: list[Envelope] = []
@@ -206,15 +140,7 @@ class Group:
     def _head(self, stream_id: str) -> Head:
         head = self.heads.get(stream_id)
         if head is None:
-            known = self._known.get(stream_id)
-            if known is not None:
-                head = Head(stream_id, known.stream_no, known.version, known.hash, known.recorded_at, known.version)
-            elif rows := self._tx.fetch(_HEAD, (stream_id,)):
-                number, version, last_hash, recorded_at = rows[0]
-                head = Head(stream_id, number, version, last_hash, recorded_at, version)
-            else:
-                head = Head(stream_id, 0, 0, NO_HASH, -(1 << 62), 0)
-            self.heads[stream_id] = head
+            head = self.heads[stream_id] = self._known.head(self._tx, stream_id)
         return head
 
     def _repeated_in_all(self, proposals: Mapping[str, Proposed]) -> list[Envelope]:

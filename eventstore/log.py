@@ -17,7 +17,8 @@ from eventstore.envelope import Envelope
 from eventstore.errors import InvalidArgumentError, StoreClosedError
 from eventstore.events import Event
 from eventstore.expected import ANY, ExpectedVersion, check_argument
-from eventstore.group import Committed, Decide, Head, Proposal, apply
+from eventstore.group import apply
+from eventstore.heads import Committed, Decide, Head, Proposal
 from eventstore.hints import Hints, Now
 from eventstore.limits import Limits, check_id, encode_json
 from eventstore.ports import Clock, Projection, Publisher, Tx

@@ -13,7 +13,8 @@ from eventstore.crossing import RawConnection
 from eventstore.database import Database
 from eventstore.errors import StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
-from eventstore.group import Committed, Decide, Failure, Group, GroupFailedError, Heads
+from eventstore.group import Failure, Group, GroupFailedError
+from eventstore.heads import Committed, Decide, Heads
 from eventstore.ports import Clock, Projection
 
 MAX_GROUP = 512
@@ -122,7 +123,7 @@ class Writer:
             group.flush()
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
-        self._heads.adopt(group)
+        self._heads.adopt(group.position, group.last_stream, group.heads)
         return outcomes
 
 

@@ -11,7 +11,7 @@ from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
 from eventstore.errors import DuplicateMessageError, IntegrityError, ParentNotFoundError
 from eventstore.events import Event, LeafSelected, MessageAppended
-from eventstore.group import Head
+from eventstore.heads import Head
 from eventstore.ports import Tx
 from eventstore.rows import find_position
 from eventstore.same import same_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventstore.errors import SessionExistsError
 from eventstore.events import Event, SessionCreated
-from eventstore.group import Head
+from eventstore.heads import Head
 from eventstore.ids import new_id
 from eventstore.ports import Tx
 from projections.directory import SessionInfo, find_session, list_sessions

@@ -12,7 +12,7 @@ from eventstore.envelope import Envelope
 from eventstore.errors import InvalidArgumentError, MessageNotFoundError
 from eventstore.events import Event, LeafSelected
 from eventstore.expected import ANY
-from eventstore.group import Head
+from eventstore.heads import Head
 from eventstore.limits import check_id
 from eventstore.ports import Order, Tx
 from eventstore.rows import find_stream

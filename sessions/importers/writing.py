@@ -6,7 +6,7 @@ import msgspec
 
 from eventstore.errors import ParentNotFoundError
 from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
-from eventstore.group import Head
+from eventstore.heads import Head
 from eventstore.limits import clean_text
 from eventstore.ports import Tx
 from projections.message import message_text

@@ -17,7 +17,7 @@ from eventstore.errors import (
     VersionConflictError,
 )
 from eventstore.expected import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
-from eventstore.group import Head, Proposal
+from eventstore.heads import Head, Proposal
 from eventstore.log import EventLog
 from eventstore.ports import Tx
 from tests.eventstore.support import NOON, Tally, everything, note, notes, opened, stream, tallied, texts_of

@@ -12,7 +12,7 @@ import pytest
 from eventstore.errors import DuplicateEventError, InvalidArgumentError, LimitExceededError, VersionConflictError
 from eventstore.events import Event, MessageAppended
 from eventstore.expected import NO_STREAM, STREAM_EXISTS, ExpectedVersion
-from eventstore.group import Head, Proposal
+from eventstore.heads import Head, Proposal
 from eventstore.log import EventLog
 from eventstore.ports import Tx
 from tests.eventstore.support import everything, message, note, notes, stream, texts_of

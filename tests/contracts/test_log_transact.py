@@ -14,7 +14,7 @@ from eventstore.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
-from eventstore.group import Committed, Head, Proposal
+from eventstore.heads import Committed, Head, Proposal
 from eventstore.log import EventLog
 from eventstore.ports import Tx
 from tests.eventstore.support import (

@@ -7,20 +7,29 @@ import asyncio
 import contextlib
 import inspect
 import io
+import json
 import re
 import shlex
+import subprocess
+import sys
 import types
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import process, terminal
+from tests.cli.running import environment, terminal
 from tests.docs.pages import Block, blocks, name
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TIME = re.compile(r"\bnow\b|\b\d+(s|m|h|d|w|mo|y) ago\b|\b\d\d:\d\d:\d\d\b")
 """An age or a time of day, which is another one every time."""
+_RUN_ALL = """
+import json, sys
+from replay.cli.app import run
+sys.exit(next(filter(None, map(run, json.loads(sys.argv[1]))), 0))
+"""
+"""One process for all commands of a block, up to the first that fails."""
 _ANYTHING = "…"
 """In what a page says is printed: any text of a line or, alone in a line, any lines."""
 
@@ -44,9 +53,7 @@ def run_examples(page: Path) -> None:
             elif block.language == "console":
                 _run_console(block, where)
             elif block.language == "sh":
-                for command in commands(block):
-                    ran = process(*command[1:])
-                    assert ran.code == 0, f"{where}: {command}: {ran.err}"
+                _run_shell(block, where)
 
 
 def commands(block: Block) -> Iterator[list[str]]:
@@ -82,6 +89,18 @@ def _run_python(runner: asyncio.Runner, namespace: dict[str, Any], block: Block,
         if inspect.iscoroutine(result):
             runner.run(result)
     return printed.getvalue()
+
+
+def _run_shell(block: Block, where: str) -> None:
+    ours = [command[1:] for command in commands(block)]
+    ran = subprocess.run(
+        [sys.executable, "-c", _RUN_ALL, json.dumps(ours)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{where}: {ran.stderr}"
 
 
 def _run_console(block: Block, where: str) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from eventstore.crossing import run_on_thread
 from eventstore.dialect import BUSY_SECONDS, READERS, WRITER_SETTINGS, dialect_of
 from eventstore.errors import InvalidArgumentError, NotSupportedError, StoreUnavailableError
-from eventstore.group import Head, Proposal
+from eventstore.heads import Head, Proposal
 from eventstore.limits import Limits
 from eventstore.log import EventLog, open_log
 from eventstore.ports import Tx
