@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -215,6 +216,27 @@ async def test_projection_with_wrong_sql_fails_its_cause_alone(log: EventLog, ta
     )
     assert [isinstance(outcome, ProjectionError) for outcome in outcomes] == [False, True, False]
     assert texts_of(await stream(log)) == ["a", "b"]
+
+
+class DiskError(sqlite3.OperationalError):
+    """What the driver raises when the disk fails."""
+
+    sqlite_errorcode = sqlite3.SQLITE_IOERR
+
+
+async def test_failing_disk_fails_the_whole_group(log: EventLog, tally: Tally) -> None:
+    """When the database itself fails, even under a decision's flush, nobody of the group is told of a success."""
+    tally.fails_on, tally.error = "poison", DiskError
+
+    def decide(tx: Tx, head: Head) -> tuple[Proposal, None]:
+        tx.flush()
+        return notes(head.version), None
+
+    calls = [log.append("s", notes("a")), log.append("s", notes("poison")), log.transact("s", decide)]
+    outcomes = await asyncio.gather(*calls, log.append("s", notes("b")), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailableError] * 4
+    assert await everything(log) == []
+    assert (await log.append("s", notes("c"), expected=0)).envelopes[0].position == 1
 
 
 async def test_failed_append_leaves_no_trace(log: EventLog, tally: Tally) -> None:

@@ -138,6 +138,25 @@ async def test_cancelled_readers_leave_nothing(url: str, tmp_path: Path) -> None
         assert await threads_left(before) == 0
 
 
+def test_cancelled_reader_may_be_the_last_thing_that_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the event loop ends right after a reader was cancelled and the log closed, no thread is still at work."""
+    complaints: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", complaints.append)
+
+    async def read_and_leave(n: int) -> None:
+        async with opened(file_at(tmp_path)) as log:
+            reading = [asyncio.ensure_future(log.stream_version("s")), asyncio.ensure_future(anext(log.subscribe()))]
+            await ticks(n)
+            for task in reading:
+                task.cancel()
+
+    before = threading.active_count()
+    for n in range(30):
+        asyncio.run(read_and_leave(n))
+    assert asyncio.run(threads_left(before)) == 0
+    assert complaints == []
+
+
 async def test_cancelled_followers_leave_nothing(tmp_path: Path) -> None:
     """Followers that come and go before they have read anything lose no connection."""
     before = threading.active_count()
