@@ -205,6 +205,11 @@ class FtsIndex:
         """Remove all rows."""
         tx.execute(self._clear)
 
+    def drop(self, tx: Tx) -> None:
+        """Drop the index."""
+        for name in (f"{self.name}_vocabulary", self.name):
+            tx.execute(Statement(text(f"DROP TABLE IF EXISTS {name}")))
+
     def query(self, phrases: Sequence[Sequence[str]]) -> str:
         """The parameter `query` of `hits` for rows that hold every phrase."""
         return " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)

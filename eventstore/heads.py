@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, update
 
 from eventstore.envelope import NO_HASH, Envelope
 from eventstore.events import Event
 from eventstore.ports import Tx
 from eventstore.statements import Statement
-from eventstore.tables import events, streams
+from eventstore.tables import events, projections, streams
 
 _LAST_POSITION = Statement(select(func.max(events.c.position)))
 _LAST_STREAM = Statement(select(func.max(streams.c.stream_no)))
@@ -21,6 +21,10 @@ _HEAD = Statement(
         streams.c.stream_id == bindparam("stream_id")
     ),
     "stream_id",
+)
+_CURRENT_PROJECTIONS = Statement(select(projections.c.name).where(projections.c.stale == 0))
+MARK_STALE = Statement(
+    update(projections).where(projections.c.name == bindparam("the_name")).values(stale=1), "the_name"
 )
 HEADS_KEPT = 10_000
 
@@ -58,9 +62,14 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Heads:
-    """Heads of streams and the ends of the log, kept in memory until another process has written."""
+    """Heads of streams and the ends of the log, kept in memory until another process has written.
 
-    def __init__(self) -> None:
+    So are the names of projections that others keep and this process does not: its appends leave them behind.
+    """
+
+    def __init__(self, projections: Collection[str]) -> None:
+        self.unknown_projections: list[str] = []
+        self._projections = projections
         self.position = 0
         self.last_stream = 0
         self.known: dict[str, Head] = {}
@@ -72,10 +81,14 @@ class Heads:
             self.known.clear()
             self.position = tx.fetch(_LAST_POSITION)[0][0] or 0
             self.last_stream = tx.fetch(_LAST_STREAM)[0][0] or 0
+            names = [name for (name,) in tx.fetch(_CURRENT_PROJECTIONS)]
+            self.unknown_projections = [name for name in names if name not in self._projections]
             self._data_version = data_version
 
     def adopt(self, position: int, last_stream: int, moved: Mapping[str, Head]) -> None:
         """Take over what a committed group has moved."""
+        if position > self.position:
+            self.unknown_projections = []
         self.position = position
         self.last_stream = last_stream
         if len(self.known) > HEADS_KEPT:

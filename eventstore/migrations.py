@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Table, func, insert, select, text
+from sqlalchemy import Table, bindparam, delete, func, insert, select, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from eventstore.errors import SchemaVersionError
@@ -15,8 +15,9 @@ from eventstore.tables import events, projections, schema_versions, streams
 
 _VERSION = Statement(select(func.max(schema_versions.c.version)))
 _STAMP_VERSION = Statement(insert(schema_versions), "version", "applied_at")
-_PROJECTIONS = Statement(select(projections.c.name, projections.c.revision))
-_STAMP_PROJECTION = Statement(insert(projections), "name", "revision")
+_PROJECTIONS = Statement(select(projections.c.name, projections.c.revision, projections.c.stale))
+_FORGET_PROJECTION = Statement(delete(projections).where(projections.c.name == bindparam("name")), "name")
+_STAMP_PROJECTION = Statement(insert(projections), "name", "revision", "stale")
 
 
 def create_table(tx: Tx, table: Table) -> None:
@@ -45,36 +46,43 @@ def missing(tx: Tx, wanted: Sequence[Projection]) -> bool:
         raise SchemaVersionError(version, len(MIGRATIONS), "a newer version of this package wrote this database")
     if version < len(MIGRATIONS):
         return True
-    stored: dict[str, int] = dict(tx.fetch(_PROJECTIONS))
+    stored = _stored(tx)
     for projection in wanted:
-        revision = stored.get(projection.name)
-        if revision is not None and revision != projection.revision:
-            advice = f"projection {projection.name} has revision {revision}, not {projection.revision}: rebuild it"
+        revision, _ = stored.get(projection.name, (0, 0))
+        if revision > projection.revision:
+            advice = f"a newer version of projection {projection.name} filled its tables"
             raise SchemaVersionError(version, len(MIGRATIONS), advice)
-    return any(projection.name not in stored for projection in wanted)
+    return any(stored.get(projection.name) != (projection.revision, 0) for projection in wanted)
 
 
 def migrate(tx: Tx, wanted: Sequence[Projection]) -> list[Projection]:
-    """Take the missing steps and create the missing projections, which are returned: they have yet to be filled."""
+    """Take the missing steps and make the tables of new and changed projections.
+
+    Returned are the projections that have to be filled from the log: those, and the ones that missed appends.
+    """
     version = schema_version(tx)
     if version == 0:
         create_table(tx, schema_versions)
     for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
         step(tx)
         tx.execute(_STAMP_VERSION, (number, time.time_ns() // 1000))
-    stored = {name for name, _ in tx.fetch(_PROJECTIONS)}
-    created = [projection for projection in wanted if projection.name not in stored]
-    for projection in created:
+    stored = _stored(tx)
+    empty = [projection for projection in wanted if stored.get(projection.name) != (projection.revision, 0)]
+    for projection in empty:
+        if projection.name in stored:
+            projection.drop(tx)
         projection.create(tx)
-        tx.execute(_STAMP_PROJECTION, (projection.name, projection.revision))
-    return created
+        tx.execute(_FORGET_PROJECTION, (projection.name,))
+        tx.execute(_STAMP_PROJECTION, (projection.name, projection.revision, 0))
+    return empty
 
 
 def check(tx: Tx, wanted: Sequence[Projection]) -> None:
     """Raise SchemaVersionError when tables are missing that this process may not create."""
     if missing(tx, wanted):
         found = schema_version(tx) or None
-        raise SchemaVersionError(found, len(MIGRATIONS), "tables are missing and create_tables is off")
+        advice = "tables are missing or have to be filled again, and create_tables is off"
+        raise SchemaVersionError(found, len(MIGRATIONS), advice)
 
 
 def schema_version(tx: Tx) -> int:
@@ -82,3 +90,7 @@ def schema_version(tx: Tx) -> int:
     if not tx.dialect.has_table(tx, schema_versions.name):
         return 0
     return int(tx.fetch(_VERSION)[0][0] or 0)
+
+
+def _stored(tx: Tx) -> dict[str, tuple[int, int]]:
+    return {name: (revision, stale) for name, revision, stale in tx.fetch(_PROJECTIONS)}

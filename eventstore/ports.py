@@ -58,6 +58,9 @@ class TextIndex(Protocol):
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""
 
+    def drop(self, tx: Tx) -> None:
+        """Drop the index."""
+
     def query(self, phrases: Sequence[Sequence[str]]) -> str:
         """The parameter `query` of `hits` for rows that hold every phrase."""
 
@@ -115,6 +118,9 @@ class Projection(Protocol):
 
     def create(self, tx: Tx) -> None:
         """Create its tables."""
+
+    def drop(self, tx: Tx) -> None:
+        """Drop its tables, whatever revision they have."""
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
         """Fold events into its tables."""

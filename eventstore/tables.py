@@ -48,4 +48,6 @@ projections = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("revision", Integer, nullable=False),
+    # 1 once a process that did not know the projection has appended past it.
+    Column("stale", Integer, nullable=False),
 )

@@ -14,7 +14,7 @@ from eventstore.database import Database
 from eventstore.errors import StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
 from eventstore.group import Failure, Group, GroupFailedError
-from eventstore.heads import Committed, Decide, Heads
+from eventstore.heads import MARK_STALE, Committed, Decide, Heads
 from eventstore.ports import Clock, Projection
 
 MAX_GROUP = 512
@@ -47,7 +47,7 @@ class Writer:
         self._projections = projections
         self._clock = clock
         self._on_commit = on_commit
-        self._heads = Heads()
+        self._heads = Heads([projection.name for projection in projections])
         self._waiting: collections.deque[Request] = collections.deque()
         self._wake = asyncio.Event()
         self._closing = False
@@ -121,6 +121,8 @@ class Writer:
             tx.flush = group.flush
             outcomes = [group.decide(r.stream_id, r.decide, r.expected, r.metadata) for r in requests]
             group.flush()
+            if group.position > self._heads.position:
+                tx.executemany(MARK_STALE, [(name,) for name in self._heads.unknown_projections])
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
         self._heads.adopt(group.position, group.last_stream, group.heads)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 from sqlalchemy import Table, delete, literal, select
+from sqlalchemy.schema import DropTable
 
 from eventstore.envelope import Envelope
 from eventstore.events import Event
@@ -38,6 +39,11 @@ class Projection:
         """Create its tables."""
         for table in self.tables:
             create_table(tx, table)
+
+    def drop(self, tx: Tx) -> None:
+        """Drop its tables, whatever revision they have."""
+        for table in self.tables:
+            tx.execute(Statement(DropTable(table, if_exists=True)))
 
     def reset(self, tx: Tx) -> None:
         """Empty its tables."""

@@ -76,6 +76,10 @@ class SearchIndex(Projection):
         """Create the text index."""
         tx.dialect.text_index(INDEX).create(tx)
 
+    def drop(self, tx: Tx) -> None:
+        """Drop the text index."""
+        tx.dialect.text_index(INDEX).drop(tx)
+
     def reset(self, tx: Tx) -> None:
         """Empty the text index."""
         tx.dialect.text_index(INDEX).clear(tx)

@@ -93,7 +93,7 @@ async def rebuild(
     from replay.cli.text import counted
 
     stopped = False
-    async with reading(run) as store, progress(run.out, "rebuilding", "events") as tell:
+    async with reading(run, refill=True) as store, progress(run.out, "rebuilding", "events") as tell:
 
         def report(position: int, end: int) -> None:
             # The work is done in a thread, which an interruption does not reach by itself.

@@ -58,8 +58,11 @@ def default_file() -> Path:
 
 
 @contextlib.asynccontextmanager
-async def reading(run: Run) -> AsyncIterator[Store]:
-    """The store, which must be there; no table and no file is made for it."""
+async def reading(run: Run, *, refill: bool = False) -> AsyncIterator[Store]:
+    """The store, which must be there; no table and no file is made for it.
+
+    With `refill`, projections that this version would fill otherwise are made again on the way.
+    """
     from eventstore.errors import SchemaVersionError
     from sessions.store import open_store
 
@@ -71,7 +74,9 @@ async def reading(run: Run) -> AsyncIterator[Store]:
     except SchemaVersionError as error:
         if error.found is None:
             raise _nothing(run, f"{location} holds no store") from error
-        raise
+        if not refill:
+            raise
+        store = await open_store(location.url)
     async with store:
         yield store
 

@@ -130,15 +130,41 @@ async def test_projection_s_tables_are_not_made_against_one_s_will(tmp_path: Pat
     assert ("tallies",) not in rows_of(file, NAMES)
 
 
-async def test_projection_of_another_revision_is_refused(tmp_path: Path, file: Path) -> None:
-    """Tables that a projection of another revision has filled are a SchemaVersionError that names it."""
-    async with opened(file_at(tmp_path), Tally()) as log:
+async def test_projection_of_an_older_revision_is_filled_again(tmp_path: Path, file: Path) -> None:
+    """A projection whose revision has risen is made anew from the log when the store is opened for writing."""
+    url = file_at(tmp_path)
+    async with opened(url, Tally()) as log:
         await log.append("s", notes("a"))
-    with pytest.raises(SchemaVersionError, match="tally") as caught:
-        async with opened(file_at(tmp_path), NewTally()):
+    with pytest.raises(SchemaVersionError):
+        async with opened(url, NewTally(), create_tables=False):
             pass
-    assert "revision 1, not 2" in caught.value.advice
-    assert rows_of(file, "SELECT text FROM tallies") == [("a",)]
+    async with opened(url, NewTally()) as log:
+        await log.append("s", notes("b"))
+        assert await log.read(tallied) == ["a", "b"]
+    assert rows_of(file, "SELECT name, revision, stale FROM projections") == [("tally", 2, 0)]
+
+
+async def test_projection_of_a_newer_revision_is_refused(tmp_path: Path, file: Path) -> None:
+    """Tables that a newer revision of a projection has filled are a SchemaVersionError that names it."""
+    async with opened(file_at(tmp_path), NewTally()):
+        pass
+    with pytest.raises(SchemaVersionError) as caught:
+        async with opened(file_at(tmp_path), Tally()):
+            pass
+    assert "tally" in caught.value.advice
+
+
+async def test_projection_that_missed_appends_is_filled_again(tmp_path: Path, file: Path) -> None:
+    """What a process appends without knowing a projection is in it when the store is opened with it again."""
+    url = file_at(tmp_path)
+    async with opened(url, Tally()) as log:
+        await log.append("s", notes("a"))
+        async with opened(url) as other:
+            await other.append("s", notes("b"))
+        await log.append("s", notes("c"))
+    async with opened(url, Tally()) as log:
+        assert await log.read(tallied) == ["a", "b", "c"]
+    assert rows_of(file, "SELECT name, stale FROM projections") == [("tally", 0)]
 
 
 async def test_new_projection_is_filled_from_the_log(tmp_path: Path) -> None:
