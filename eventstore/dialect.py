@@ -43,6 +43,7 @@ REFUSALS = (
 )
 """What a statement or the tables are to blame for, and not the state that the database is in."""
 
+OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4
 
@@ -62,6 +63,8 @@ class SQLiteDialect:
     begin_read = "BEGIN"
 
     def __init__(self, url: URL, synchronous: Synchronous) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise NotSupportedError(f"SQLite {sqlite3.sqlite_version}, older than 3.40,")
         self.url = url
         self.in_memory = url.database in (None, "", ":memory:")
         self._synchronous = synchronous

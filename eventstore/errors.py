@@ -213,3 +213,18 @@ class ProjectionError(EventStoreError):
         super().__init__(f"projection {name!r}: {reason}")
         self.name = name
         self.reason = reason
+
+
+class ImportProblemError(EventStoreError):
+    """A strict import met something that it cannot read: in which file, at which line or entry, and why."""
+
+    code = "import_problem"
+
+    def __init__(self, file: str, reason: str, line: int | None = None, index: int | None = None) -> None:
+        places = {"line": line, "entry": index}
+        at = "".join(f", {name} {number}" for name, number in places.items() if number is not None)
+        super().__init__(f"{file}{at}: {reason}")
+        self.file = file
+        self.reason = reason
+        self.line = line
+        self.index = index

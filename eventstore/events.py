@@ -23,12 +23,18 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
 
 class SessionCreated(Event, frozen=True, tag="session_created"):
-    """A session was created under a name; `source` says where it came from."""
+    """A session was created under a name.
+
+    `source` says where it came from; of one that came from elsewhere `created_at` is its own time, and `metadata` what
+    the source says about it beyond these fields.
+    """
 
     name: str
     parent_session_id: str | None = None
     model: str | None = None
     source: str | None = None
+    created_at: dt.datetime | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class MessageAppended(Event, frozen=True, dict=True, tag="message_appended"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -110,7 +110,7 @@ class EventLog:
 
     async def read_stream(
         self, stream_id: str, *, from_version: int = 1, to_version: int | None = None, backwards: bool = False
-    ) -> AsyncIterator[Envelope]:
+    ) -> AsyncGenerator[Envelope, None]:
         """The events of a stream between two versions, both included, oldest first or newest first; page by page."""
         stream_no, version = await self.read(lambda tx: rows.find_stream(tx, stream_id))
         low, high = max(from_version, 1), version if to_version is None else min(to_version, version)
@@ -125,7 +125,7 @@ class EventLog:
 
     async def read_all(
         self, *, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
-    ) -> AsyncIterator[Envelope]:
+    ) -> AsyncGenerator[Envelope, None]:
         """The events of all streams after a position, in position order, page by page; `types` keeps some types."""
         left = limit
         while left is None or left > 0:
@@ -138,7 +138,7 @@ class EventLog:
 
     def subscribe(
         self, *, after: int | None = None, stream_id: str | None = None, types: Collection[str] | None = None
-    ) -> AsyncIterator[Envelope]:
+    ) -> AsyncGenerator[Envelope, None]:
         """Every event after a position, history first, then live: each once, in order, until the store is closed.
 
         `after=0` is from the start, `None` from the moment of this call; a position beyond the end waits for it.
@@ -149,7 +149,7 @@ class EventLog:
             )
         return self._follow(self._start(after), self._stream_pages(stream_id, types, None))
 
-    def subscribe_stream(self, stream_id: str, *, after_version: int) -> AsyncIterator[Envelope]:
+    def subscribe_stream(self, stream_id: str, *, after_version: int) -> AsyncGenerator[Envelope, None]:
         """Every event of a stream after a version, as `subscribe` gives them after a position."""
         return self._follow(0, self._stream_pages(stream_id, None, after_version))
 
@@ -203,7 +203,7 @@ class EventLog:
 
     async def _follow(
         self, start: Now | int, next_page: Callable[[int], Awaitable[tuple[list[Envelope], int]]]
-    ) -> AsyncIterator[Envelope]:
+    ) -> AsyncGenerator[Envelope, None]:
         # A store that is closed during a read is the end, as it is for those who wait.
         with self._hints.listening() as bell, contextlib.suppress(StoreClosedError):
             position = start if isinstance(start, int) else await start.position()

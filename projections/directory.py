@@ -113,7 +113,7 @@ class Directory(Projection):
         for stream_no, envelope in last.items():
             updated = (time(envelope.recorded_at), envelope.position)
             if first[stream_no].version == 1:
-                new.append((stream_no, *_created(first[stream_no]), time(first[stream_no].recorded_at), *updated))
+                new.append((stream_no, *_created(first[stream_no]), time(_created_at(first[stream_no])), *updated))
             else:
                 touched.append((*updated, stream_no))
         tx.executemany(_INSERT, new)
@@ -136,6 +136,12 @@ def _created(envelope: Envelope) -> tuple[Any, ...]:
     if isinstance(event, SessionCreated):
         return (envelope.stream_id, event.name, event.parent_session_id, event.model, event.source)
     return (envelope.stream_id, envelope.stream_id, None, None, None)
+
+
+def _created_at(envelope: Envelope) -> dt.datetime:
+    event = envelope.event
+    own = event.created_at if isinstance(event, SessionCreated) else None
+    return own or envelope.recorded_at
 
 
 def _to_info(tx: Tx, row: Row) -> SessionInfo:

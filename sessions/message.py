@@ -42,7 +42,8 @@ class _MessageType(msgspec.StructMeta):
             data["createdAt"] = _wire_time(created_at)
         if metadata is not None:
             data["metadata"] = metadata
-        return Message.stored(encode_json({**data, **other}, _ANY_SIZE), created_at)
+        json = encode_json({**data, **other}, _ANY_SIZE)
+        return Message.stored(json, own_time(decode_json(json)))
 
 
 class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from eventstore.envelope import Envelope
@@ -85,7 +85,7 @@ class Session:
         """The messages from the root to a leaf (None: the latest); raises MessageNotFoundError for an unknown leaf."""
         return await self._storage.get_history(leaf_id)
 
-    def history(self, leaf_id: str | None = None) -> AsyncIterator[Message]:
+    def history(self, leaf_id: str | None = None) -> AsyncGenerator[Message, None]:
         """The messages of `get_history` one by one, in bounded memory; the path is fixed at the first of them."""
         return self._storage.history(leaf_id)
 
@@ -97,7 +97,7 @@ class Session:
         """The children of a message in log order; an empty list for an unknown id."""
         return await self._storage.get_branches(message_id)
 
-    def tree(self) -> AsyncIterator[TreeNode]:
+    def tree(self) -> AsyncGenerator[TreeNode, None]:
         """Every message of every branch with its parent's id, in log order, in bounded memory."""
         return self._storage.tree()
 
@@ -116,10 +116,10 @@ class Session:
         """The version that the session is at: the number of its events."""
         return await self._storage.version()
 
-    def events(self, from_version: int = 1) -> AsyncIterator[Envelope]:
+    def events(self, from_version: int = 1) -> AsyncGenerator[Envelope, None]:
         """The session's events from a version on, oldest first."""
         return self._storage.events(from_version)
 
-    def subscribe(self, after_version: int | None = None) -> AsyncIterator[Envelope]:
+    def subscribe(self, after_version: int | None = None) -> AsyncGenerator[Envelope, None]:
         """The session's events after a version (0: all, None: from now on), each once, in order, then live."""
         return self._storage.subscribe(after_version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -117,7 +117,7 @@ class StoredSession:
 
         return await self.store.log.read(query)
 
-    async def history(self, leaf_id: str | None = None) -> AsyncIterator[Message]:
+    async def history(self, leaf_id: str | None = None) -> AsyncGenerator[Message, None]:
         """The messages of `get_history` one by one, in bounded memory; the path is fixed at the first of them."""
         path = await self.store.log.read(lambda tx: self._path(tx, leaf_id))
         while path:
@@ -136,7 +136,7 @@ class StoredSession:
         rows = await self.store.log.read(lambda tx: paths.children_of(tx, self._stream(tx), wanted))
         return [Message.stored(content, created_at) for content, created_at, _ in rows]
 
-    async def tree(self) -> AsyncIterator[TreeNode]:
+    async def tree(self) -> AsyncGenerator[TreeNode, None]:
         """Every message of every branch in log order, in bounded memory."""
         after_version = 0
         while rows := await self.store.log.read(partial(self._page_of_tree, after_version=after_version)):
@@ -170,12 +170,12 @@ class StoredSession:
         """The version that the session is at; 0 before its first event."""
         return await self.store.log.stream_version(self.session_id)
 
-    def events(self, from_version: int = 1) -> AsyncIterator[Envelope]:
+    def events(self, from_version: int = 1) -> AsyncGenerator[Envelope, None]:
         """The session's events from a version on, oldest first."""
         _check_version(from_version, "from_version")
         return self.store.log.read_stream(self.session_id, from_version=from_version)
 
-    def subscribe(self, after_version: int | None = None) -> AsyncIterator[Envelope]:
+    def subscribe(self, after_version: int | None = None) -> AsyncGenerator[Envelope, None]:
         """The session's events after a version (0: all of them, None: from now on), each once, in order, then live."""
         if after_version is None:
             return self.store.log.subscribe(stream_id=self.session_id)

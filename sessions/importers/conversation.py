@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from eventstore.errors import EventStoreError
-
 
 class SourceMessage(msgspec.Struct, frozen=True):
     """A message as it will be stored, in its wire form (`id`, `role`, `parts`, …), and the id of its parent."""
@@ -75,16 +73,6 @@ class Problem(msgspec.Struct, frozen=True):
         places = {"line": self.line, "entry": self.index}
         at = "".join(f", {name} {number}" for name, number in places.items() if number is not None)
         return f"{self.file}{at}: {self.reason}"
-
-
-class ImportProblemError(EventStoreError):
-    """A strict import met something that it cannot read; nothing was written."""
-
-    code = "import_problem"
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
 
 
 def content_id(value: object) -> str:

@@ -10,8 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError, ReservedIdError
-from sessions.importers.conversation import Conversation, ImportProblemError, Problem
+from eventstore.errors import (
+    ImportProblemError,
+    InvalidArgumentError,
+    InvalidMessageError,
+    LimitExceededError,
+    ReservedIdError,
+)
+from sessions.importers.conversation import Conversation, Problem
 from sessions.importers.format import Format
 from sessions.importers.formats import choose_formats, conversations
 from sessions.importers.report import ImportedSession, ImportReport
@@ -156,7 +162,7 @@ def _take(found: Iterator[Conversation | Problem]) -> list[Conversation | Proble
 def _refuse_problems(source: Path, formats: list[Format]) -> None:
     for found in conversations(source, formats):
         if isinstance(found, Problem):
-            raise ImportProblemError(found)
+            raise ImportProblemError(found.file, found.reason, found.line, found.index)
 
 
 def _ignore(done: int, name: str) -> None:

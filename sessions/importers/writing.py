@@ -40,8 +40,16 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
 
         if head.version == 0:
             parent_id = conversation.parent_session_id
-            model, source = conversation.model, conversation.format
-            events.append(SessionCreated(name=name, parent_session_id=parent_id, model=model, source=source))
+            events.append(
+                SessionCreated(
+                    name=name,
+                    parent_session_id=parent_id,
+                    model=conversation.model,
+                    source=conversation.format,
+                    created_at=conversation.created_at,
+                    metadata=conversation.metadata,
+                )
+            )
         tip = None
         for message, parent_id in messages:
             if message.id in added or is_stored(message.id):

@@ -4,7 +4,6 @@ import pytest
 
 from eventstore import errors
 from replay.cli.failures import Failure, explain
-from sessions.importers import ImportProblemError, Problem
 from tests.cli.running import eventstore, process
 
 
@@ -21,7 +20,7 @@ from tests.cli.running import eventstore, process
         (errors.InvalidArgumentError("limit", "must not be negative"), 2),
         (errors.NotSupportedError("this"), 2),
         (errors.ProjectionError("directory", "broke"), 1),
-        (ImportProblemError(Problem("a.json", "torn")), 1),
+        (errors.ImportProblemError("a.json", "torn"), 1),
         (FileNotFoundError(2, "No such file or directory", "a.json"), 3),
         (PermissionError(13, "Permission denied", "a.json"), 1),
         (ZeroDivisionError("division by zero"), 1),
@@ -40,7 +39,7 @@ def test_every_error_is_told_apart() -> None:
     from replay.cli.failures import EXIT_CODES, HINTS
 
     known = {kind.code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
-    assert {*EXIT_CODES, *HINTS} <= known | {ImportProblemError.code}
+    assert {*EXIT_CODES, *HINTS} <= known
 
 
 def test_system_error_names_the_file() -> None:

@@ -222,7 +222,7 @@ async def test_closing_the_iterator_unsubscribes(log: EventLog) -> None:
     await log.append("s", notes("a", "b"))
     events = log.subscribe(after=0)
     await anext(events)
-    await events.aclose()  # type: ignore[attr-defined]
+    await events.aclose()
     assert readers(log) == 0
 
 
@@ -291,6 +291,6 @@ async def test_two_subscribers_do_not_disturb_each_other(log: EventLog) -> None:
     await log.append("s", notes("a", "b"))
     assert texts_of(await take(first, 2)) == ["a", "b"]
     assert texts_of(await take(second, 1)) == ["a"]
-    await first.aclose()  # type: ignore[attr-defined]
+    await first.aclose()
     await log.append("s", notes("c"))
     assert texts_of(await take(second, 2)) == ["b", "c"]

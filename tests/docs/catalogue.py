@@ -23,6 +23,7 @@ _KINDS: dict[type[msgspec.inspect.Type], str] = {
     msgspec.inspect.StrType: "string",
     msgspec.inspect.NoneType: "null",
     msgspec.inspect.DateTimeType: "ISO-8601 time",
+    msgspec.inspect.DictType: "object",
     msgspec.inspect.RawType: "JSON, as it came in",
 }
 

@@ -112,5 +112,5 @@ async def test_readers_are_counted() -> None:
             await anext(events)
         assert log._hints.readers == 5
         for events in readers:
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
         assert log._hints.readers == 0

@@ -144,7 +144,7 @@ async def test_projection_of_an_older_revision_is_filled_again(tmp_path: Path, f
     assert rows_of(file, "SELECT name, revision, stale FROM projections") == [("tally", 2, 0)]
 
 
-async def test_projection_of_a_newer_revision_is_refused(tmp_path: Path, file: Path) -> None:
+async def test_projection_of_a_newer_revision_is_refused(tmp_path: Path) -> None:
     """Tables that a newer revision of a projection has filled are a SchemaVersionError that names it."""
     async with opened(file_at(tmp_path), NewTally()):
         pass

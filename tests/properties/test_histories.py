@@ -109,9 +109,9 @@ class Histories(RuleBasedStateMachine):
 
         def model() -> None:
             if message["id"] not in tree.messages and expected != tree.version:
-                raise RefusedError("VersionRefusedErrorError")
+                raise RefusedError("VersionConflictError")
             if message["id"] in tree.messages and message != tree.messages[message["id"]]:
-                raise RefusedError("VersionRefusedErrorError" if expected != tree.version else "DuplicateMessageError")
+                raise RefusedError("VersionConflictError" if expected != tree.version else "DuplicateMessageError")
             tree.append([message], AUTO)
 
         self.agree(name, self.session(name).append_message(message, expected_version=expected), model)

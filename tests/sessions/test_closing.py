@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -151,9 +152,15 @@ def test_other_engines_are_not_supported(url: str) -> None:
 
 
 async def test_database_that_cannot_be_opened(url: str) -> None:
-    """A file that cannot be made is an error with its reason, when the store is opened."""
+    """A file that cannot be made is an error with its reason, when the store is opened, and leaves no thread behind."""
+    before = threading.active_count()
     with pytest.raises(StoreUnavailableError):
         await open_store(url.replace("chats.db", "no/such/folder/chats.db"))
+    left = threading.active_count() - before
+    # A thread that is still ending would answer to this test's loop after it was closed, and fail another test.
+    while threading.active_count() > before:
+        await asyncio.sleep(0.001)
+    assert left == 0
 
 
 @pytest.mark.parametrize(

@@ -60,23 +60,24 @@ READS: dict[str, Callable[[Session], AsyncIterator[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
-async def test_streams_hold_little(deep: Session, read: Callable[[Session], AsyncIterator[Any]]) -> None:
-    """Reading 10 MB of messages one by one holds a page of them at a time."""
-    tracemalloc.start()
-    try:
-        count = 0
-        stream = read(deep)
-        async for _ in stream:
-            count += 1
-            if count == LENGTH:
-                break
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    await stream.aclose()  # type: ignore[attr-defined]
-    assert count == LENGTH
-    assert peak < 5_000_000
+@pytest.mark.parametrize("store", ["file"], indirect=True)
+async def test_streams_hold_little(deep: Session) -> None:
+    """Reading 10 MB of messages one by one, in any way, holds a page of them at a time."""
+    for name, read in READS.items():
+        tracemalloc.start()
+        try:
+            count = 0
+            stream = read(deep)
+            async for _ in stream:
+                count += 1
+                if count == LENGTH:
+                    break
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        await stream.aclose()  # type: ignore[attr-defined]
+        assert (name, count) == (name, LENGTH)
+        assert peak < 5_000_000, name
 
 
 async def test_large_messages_make_small_pages(session: Session) -> None:
@@ -93,23 +94,23 @@ async def test_large_messages_make_small_pages(session: Session) -> None:
     assert peak < 12_000_000
 
 
-async def test_slow_reader_is_not_buffered(deep: Session) -> None:
+async def test_slow_reader_is_not_buffered(session: Session) -> None:
     """A stream that nobody reads on takes no more memory, however much is appended meanwhile."""
-    stream = deep.subscribe(LENGTH)
+    stream = session.subscribe(0)
 
     async def first() -> int:
         return (await anext(stream)).version
 
     waiting = asyncio.create_task(first())
-    await deep.append_message(said("first"))
-    assert await waiting == LENGTH + 1
+    await session.append_message(said("first"))
+    assert await waiting == 1
     tracemalloc.start()
     try:
         for start in range(0, 5_000, 500):
-            await deep.append_messages([said(f"n{start + k}", "x" * 500) for k in range(500)])
+            await session.append_messages([said(f"n{start + k}", "x" * 500) for k in range(500)])
         current, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert current < 4_000_000
-    assert [(await anext(stream)).version for _ in range(5_000)] == list(range(LENGTH + 2, LENGTH + 5_002))
-    await stream.aclose()  # type: ignore[attr-defined]
+    assert [(await anext(stream)).version for _ in range(5_000)] == list(range(2, 5_002))
+    await stream.aclose()

@@ -86,4 +86,4 @@ async def test_other_stores_of_the_same_file_are_heard(url: str) -> None:
         waiting = asyncio.create_task(take(stream, 3))
         await chain(Session.create(there).for_session("chat"), "m1", "m2", "m3")
         assert await waiting == [1, 2, 3]
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eventstore.errors import InvalidMessageError, LimitExceededError
+from eventstore.errors import ImportProblemError, InvalidMessageError, LimitExceededError
 from sessions import Session, SessionManager, open_store
-from sessions.importers import Conversation, ImportProblemError, import_file, importing
+from sessions.importers import Conversation, import_file, importing
 from sessions.store import Store
 
 Write = Callable[[Store, Conversation], Awaitable[int]]
@@ -98,7 +98,7 @@ async def test_strict_import_fails_before_it_writes(tmp_path: Path) -> None:
             await import_file(store, path, strict=True)
         assert await store.log.high_water() == 0
         assert (await import_file(store, export(tmp_path, conversation("a", "1")), strict=True)).conversations == 1
-    assert (raised.value.problem.file, raised.value.problem.index) == ("conversations.json", 1)
+    assert (raised.value.file, raised.value.index) == ("conversations.json", 1)
 
 
 async def test_unstorable_conversation_costs_only_itself(tmp_path: Path) -> None:
