@@ -99,7 +99,7 @@ ACCEPTED: dict[str, Any] = {
     "longest number": part(a=10**DEFAULTS.int_digits - 1),
     "longest negative number": part(a=1 - 10**DEFAULTS.int_digits),
     "shared": part(a=shared(4)),
-    "five megabytes": said("m1", "word " * 1_000_000),
+    "two megabytes": said("m1", "word " * 400_000),
     "one word of five megabytes": said("m1", "w" * 5_000_000),
     "many keys": said("m1", "word", x={str(number): number for number in range(100_000)}),
     "empty": {"id": "m1", "role": "user", "parts": []},

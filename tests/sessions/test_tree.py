@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from eventstore import MessageNotFoundError
@@ -130,6 +132,26 @@ async def test_selecting_is_an_event_once(store: Store, session: Session) -> Non
         ("chat", 2, "message_appended"),
         ("chat", 3, "leaf_selected"),
     ]
+
+
+async def test_calls_handed_in_together_see_each_other(session: Session) -> None:
+    """Of selections and appends that are written in one group, each sees the latest leaf that those before it made."""
+    await chain(session, "m1", "m2", "m3")
+    await asyncio.gather(
+        session.select_leaf("m1"),
+        session.append_message(said("a")),
+        session.select_leaf("m2"),
+        session.select_leaf("a"),
+        session.append_message(said("b")),
+        session.select_leaf("b"),
+        session.select_leaf("m3"),
+        session.append_message(said("c")),
+    )
+    nodes = [(node.message.id, node.parent_id) async for node in session.tree()]
+    assert nodes[3:] == [("a", "m1"), ("b", "a"), ("c", "m3")]
+    assert await session.version() == 10
+    await asyncio.gather(session.append_message(said("d"), "m1"), session.select_leaf("d"))
+    assert await session.version() == 11
 
 
 async def test_selected_branch_survives_and_no_message_disappears(url: str) -> None:
