@@ -122,4 +122,4 @@ def _say_what_next(run: Run) -> None:
     ):
         run.out.print(f"  {run.hint(*words)}")
     run.out.print("And with conversations of your own, exported from ChatGPT:")
-    run.out.print("  eventstore import auto conversations.json")
+    run.out.print(f"  {command_line('import', 'auto', 'conversations.json', store=None)}")

@@ -73,7 +73,19 @@ def command_line(*words: str, store: str | None) -> str:
     import shlex
 
     chosen = [] if store is None else ["--store", store]
-    return shlex.join(["eventstore", *words, *chosen])
+    return shlex.join([_program(), *words, *chosen])
+
+
+def _program() -> str:
+    """The command as the person can type it: in an environment that is not activated, its path."""
+    import shutil
+    import sys
+    from pathlib import Path
+
+    called = Path(sys.argv[0])
+    if called.name != "eventstore" or shutil.which("eventstore"):
+        return "eventstore"
+    return str(called.relative_to(Path.cwd())) if called.is_relative_to(Path.cwd()) else str(called)
 
 
 def with_shared_options(

@@ -196,4 +196,4 @@ class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
 class TestManyHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
     """The same for many more, and longer, histories."""
 
-    settings = settings(max_examples=1_000, stateful_step_count=60)
+    settings = settings(max_examples=500, stateful_step_count=60)
