@@ -111,6 +111,8 @@ def _step(out: Output, says: str, *words: str) -> None:
 def _say_what_next(run: Run) -> None:
     from rich.text import Text
 
+    from replay.cli.options import command_line
+
     run.out.print()
     run.out.print(Text("The store is left for you to explore. Try next:", style="bold"))
     for words in (
