@@ -140,7 +140,8 @@ class SQLiteDialect:
 
     def time(self, time: dt.datetime) -> str:
         """A time as it stands in a projection's column: ISO-8601 UTC text."""
-        return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        text = time.isoformat()
+        return f"{text[:19]}.000000Z" if time.microsecond == 0 else f"{text[:26]}Z"
 
     def to_time(self, stored: Any) -> dt.datetime:
         """The time that stands in a projection's column."""

@@ -28,6 +28,7 @@ _CJK_RUN = re.compile(f"[{CJK.plane_0}{CJK.beyond}]+")
 _WIDE_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]")
 
 _PERHAPS_FLOAT = re.compile(r"(?:^|[\[:,])-?(?:[0-9]+[.e]|[NI])")
+_SPACES = (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")
 _LEAST_PLAIN_FLOAT = 1e-6
 _LEAST_LARGE_FLOAT = 1e21
 _compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -79,7 +80,11 @@ def estimate_parts_tokens(parts: Iterable[Mapping[str, Any]], estimate: Callable
 
 
 def _by_formula(code_units: int, words: bytes) -> int:
-    return math.ceil(max(code_units / _CODE_UNITS_PER_TOKEN, len(words.split()) * _TOKENS_PER_WORD))
+    by_length = code_units / _CODE_UNITS_PER_TOKEN
+    # Prose is mostly measured by its length: words need not be told apart where there cannot be enough of them.
+    if (sum(map(words.count, _SPACES)) + 1) * _TOKENS_PER_WORD <= by_length:
+        return math.ceil(by_length)
+    return math.ceil(max(by_length, len(words.split()) * _TOKENS_PER_WORD))
 
 
 def _measured(part: Mapping[str, Any]) -> tuple[Any, ...]:
