@@ -1,7 +1,7 @@
-"""The one private call of the driver: a plain function run on a connection's own thread, in one crossing.
+"""What is done to the driver behind its back: a plain function run on a connection's own thread, in one crossing.
 
 aiosqlite offers a crossing per statement; a hop costs more than most statements do. Its version is pinned, and a
-contract test says when this call has changed.
+contract test says when the private parts that are used here have changed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiosqlite
 from sqlalchemy import Dialect as CoreDialect
@@ -20,6 +20,17 @@ from eventstore.statements import Row, Statement
 T = TypeVar("T")
 RawConnection = sqlite3.Connection
 DriverConnection = aiosqlite.Connection
+
+
+async def connect(*args: Any, **options: Any) -> DriverConnection:
+    """Connect as the driver does; when that fails, wait for its thread, which would outlive the event loop."""
+    connection = aiosqlite.connect(*args, **options)
+    connection._thread.daemon = True
+    try:
+        return await connection
+    except BaseException:
+        await asyncio.to_thread(connection._thread.join)
+        raise
 
 
 async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from eventstore.crossing import DriverConnection, RawConnection, RawTx, run_on_thread
+from eventstore.crossing import DriverConnection, RawConnection, RawTx, connect, run_on_thread
 from eventstore.dialect import READERS, Dialect
 from eventstore.errors import StoreClosedError, StoreUnavailableError
 
@@ -44,7 +44,7 @@ class Database:
 
     @classmethod
     async def _open(cls, dialect: Dialect) -> Database:
-        engine = dialect.create_engine()
+        engine = dialect.create_engine(connect)
         try:
             writer: Any = await engine.raw_connection()
             await run_on_thread(writer.driver_connection, dialect.prepare_writer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -69,8 +69,8 @@ class SQLiteDialect:
         self.in_memory = url.database in (None, "", ":memory:")
         self._synchronous = synchronous
 
-    def create_engine(self) -> AsyncEngine:
-        """The engine: every connection it opens gets the same settings."""
+    def create_engine(self, connect: Callable[..., Awaitable[Any]]) -> AsyncEngine:
+        """The engine: every connection that it opens by `connect` gets the same settings."""
         pool: dict[str, Any] = {"poolclass": StaticPool}
         if not self.in_memory:
             # Beside the readers: the writer, the one that watches for other processes' writes, and two for who uses
@@ -83,7 +83,12 @@ class SQLiteDialect:
             }
         engine = create_async_engine(
             self.url,
-            connect_args={"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": 512},
+            connect_args={
+                "async_creator_fn": connect,
+                "isolation_level": None,
+                "timeout": BUSY_SECONDS,
+                "cached_statements": 512,
+            },
             pool_reset_on_return=None,
             **pool,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -234,9 +235,9 @@ class Group:
     def _now(self) -> int:
         if self._clock is None:
             return time.time_ns() // 1000
-        now = self._clock()
-        if now.tzinfo is None:
-            raise InvalidArgumentError("clock", "must give aware times, not naive ones")
+        now: object = self._clock()
+        if not isinstance(now, dt.datetime) or now.tzinfo is None:
+            raise InvalidArgumentError("clock", "must give aware times")
         return to_micros(now)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,8 +16,15 @@ MANY_VALUES: Final = 1_000_000
 """Above so many values the same object is counted as often as it stands, since sharing can make a few objects huge."""
 
 
+_MOST = {"depth": 300, "int_digits": 4_300}
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large things may be; sizes are in bytes of UTF-8."""
+    """How large things may be; sizes are in bytes of UTF-8.
+
+    Raises InvalidArgumentError for a limit that is no number from 1 on, a depth above 300 or more than 4,300 digits:
+    decoders and Python itself go no further.
+    """
 
     depth: int = 200
     id_bytes: int = 512
@@ -25,6 +33,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     int_digits: int = 4_300
     block_bytes: int = 4 << 20
     title_bytes: int = 4 << 10
+
+    def __post_init__(self) -> None:
+        """Refuse limits that cannot be kept."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            most = _MOST.get(name, sys.maxsize)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+                raise InvalidArgumentError(f"limits.{name}", f"must be a number from 1 to {most}")
 
 
 def encode_json(value: object, limits: Limits) -> bytes:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventstore.decoding import decode_json
-from eventstore.errors import InvalidMessageError, LimitExceededError
+from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError
 from eventstore.limits import Limits, encode_json
 
 LIMITS = Limits()
@@ -291,3 +291,12 @@ def test_many_small_values_are_let_in() -> None:
     """More than a million values are let in as long as their JSON is within the limit."""
     value = [[0] * 1_000] * 1_500
     assert encode_json(value, LIMITS).count(b"0") == 1_500_000
+
+
+@pytest.mark.parametrize(
+    "limits", [{"depth": 301}, {"depth": 0}, {"parts": None}, {"int_digits": 4_301}, {"id_bytes": True}], ids=str
+)
+def test_limits_that_cannot_be_kept_are_refused(limits: dict[str, Any]) -> None:
+    """A limit that is no number from 1 on, or higher than decoders go, is refused where it is set."""
+    with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
+        Limits(**limits)
