@@ -76,26 +76,32 @@ trees = Table(
 )
 
 _next = messages.alias("next")
+_place = (
+    messages.c.row_id,
+    messages.c.run,
+    messages.c.ordinal,
+    messages.c.path_tokens,
+    select(1)
+    .where(
+        _next.c.stream_no == messages.c.stream_no,
+        _next.c.run == messages.c.run,
+        _next.c.ordinal == messages.c.ordinal + 1,
+    )
+    .exists(),
+)
 _PLACE = Statement(
-    select(
-        messages.c.row_id,
-        messages.c.run,
-        messages.c.ordinal,
-        messages.c.path_tokens,
-        select(1)
-        .where(
-            _next.c.stream_no == messages.c.stream_no,
-            _next.c.run == messages.c.run,
-            _next.c.ordinal == messages.c.ordinal + 1,
-        )
-        .exists(),
-    ).where(messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id")),
+    select(*_place).where(messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id")),
     "stream_no",
     "id",
 )
 _TREE = Statement(
-    select(trees.c.tip, trees.c.messages, trees.c.leaves).where(trees.c.stream_no == bindparam("stream_no")),
+    select(trees.c.messages, trees.c.leaves, messages.c.id, *_place)
+    .join_from(trees, messages, messages.c.row_id == trees.c.tip)
+    .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
+)
+_SIZE = Statement(
+    select(trees.c.messages, trees.c.leaves).where(trees.c.stream_no == bindparam("stream_no")), "stream_no"
 )
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), "stream_no", "run", "parent_run", "fork_ordinal")
@@ -152,8 +158,8 @@ def tip_id(tx: Tx, stream_no: int) -> str | None:
 
 def tree_size(tx: Tx, stream_no: int) -> tuple[int, int]:
     """How many messages and how many leaves a session's tree has."""
-    rows = tx.fetch(_TREE, (stream_no,))
-    return (rows[0][1], rows[0][2]) if rows else (0, 0)
+    rows = tx.fetch(_SIZE, (stream_no,))
+    return (rows[0][0], rows[0][1]) if rows else (0, 0)
 
 
 class _Place(msgspec.Struct):
@@ -261,8 +267,11 @@ class _Group:
     def tree(self, stream_no: int) -> _Tree:
         tree = self._trees.get(stream_no)
         if tree is None:
-            rows = self._tx.fetch(_TREE, (stream_no,))
-            tree = self._trees[stream_no] = _Tree(*rows[0]) if rows else _Tree(0, 0, 0, is_new=True)
+            tree = self._trees[stream_no] = _Tree(0, 0, 0, is_new=True)
+            for size, leaves, tip_id, *place in self._tx.fetch(_TREE, (stream_no,)):
+                # Most messages hang on the tip: its place is read along.
+                tip = self._places[stream_no, tip_id] = _Place(*place)
+                tree = self._trees[stream_no] = _Tree(tip.row_id, size, leaves)
         return tree
 
     def write(self, estimator: str) -> None:
