@@ -15,6 +15,7 @@ import aiosqlite
 from sqlalchemy import Dialect as CoreDialect
 
 from eventstore.dialect import Dialect
+from eventstore.errors import StoreClosedError
 from eventstore.statements import Row, Statement
 
 T = TypeVar("T")
@@ -33,8 +34,11 @@ async def connect(*args: Any, **options: Any) -> DriverConnection:
         raise
 
 
-async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:
-    """Run the function on the connection's thread, after what was handed in before, and return its result."""
+def start_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> asyncio.Future[T]:
+    """Have the function run on the connection's thread, after what was handed in before; the future gets its result.
+
+    It is no task, so that whoever ends all tasks of an event loop does not cut it off.
+    """
 
     def crossing() -> T:
         try:
@@ -43,8 +47,16 @@ async def run_on_thread(connection: DriverConnection, function: Callable[[RawCon
             # A future cannot hold the one, and the other would look like a cancellation of whoever waits.
             raise RuntimeError(f"{type(error).__name__} on the connection's thread: {error}") from error
 
-    result: T = await connection._execute(crossing)  # type: ignore[no-untyped-call]
-    return result
+    if not connection._running or connection._connection is None:
+        raise StoreClosedError
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    connection._tx.put_nowait((future, crossing))
+    return future
+
+
+async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:
+    """Run the function on the connection's thread, and wait for its result."""
+    return await start_on_thread(connection, function)
 
 
 def nothing_pending() -> None:

@@ -11,9 +11,9 @@ from sqlalchemy.exc import DBAPIError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from eventstore.crossing import DriverConnection, RawConnection, RawTx, connect, run_on_thread
+from eventstore.crossing import DriverConnection, RawConnection, RawTx, connect, run_on_thread, start_on_thread
 from eventstore.dialect import READERS, Dialect
-from eventstore.errors import StoreClosedError, StoreUnavailableError
+from eventstore.errors import NotSupportedError, StoreClosedError, StoreUnavailableError
 
 T = TypeVar("T")
 
@@ -27,6 +27,7 @@ class Database:
         self.closed = False
         self._writer = writer
         self._watcher: Any = None
+        self._loop = asyncio.get_running_loop()
         self._readers = asyncio.Semaphore(READERS)
         self._idle: list[Any] = []
 
@@ -70,6 +71,7 @@ class Database:
 
     async def read(self, query: Callable[[RawTx], T]) -> T:
         """Run a plain function on one consistent state of the database; it must not write."""
+        self._check_usable()
         if self.dialect.in_memory:
             return await self._snapshot(self._writer.driver_connection, query)
         async with self._readers:
@@ -91,9 +93,12 @@ class Database:
 
     async def on_writer(self, function: Callable[[RawConnection], T]) -> T:
         """Run a plain function on the writing connection's thread; transactions are its own affair."""
-        if self.closed:
-            raise StoreClosedError
-        return await run_on_thread(self._writer.driver_connection, function)
+        return await self.start_on_writer(function)
+
+    def start_on_writer(self, function: Callable[[RawConnection], T]) -> asyncio.Future[T]:
+        """Have a plain function run on the writing connection's thread; the future gets its result."""
+        self._check_usable()
+        return start_on_thread(self._writer.driver_connection, function)
 
     @contextlib.contextmanager
     def transaction(self, connection: RawConnection) -> Iterator[RawTx]:
@@ -128,6 +133,12 @@ class Database:
             await self.engine.dispose()
             for _ in range(READERS):
                 self._readers.release()
+
+    def _check_usable(self) -> None:
+        if self.closed:
+            raise StoreClosedError
+        if asyncio.get_running_loop() is not self._loop:
+            raise NotSupportedError("a store in another event loop than the one it was opened in")
 
     async def _checkout(self) -> Any:
         if self.closed:

@@ -52,7 +52,7 @@ WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 4_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}
 
 
-_TABLE_NAMED = Statement(text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"), "name")
+_NAMED = Statement(text("SELECT 1 FROM sqlite_master WHERE type = :type AND name = :name"), "type", "name")
 
 
 class SQLiteDialect:
@@ -132,16 +132,21 @@ class SQLiteDialect:
 
     def immutability(self, table: str, keys: Sequence[Sequence[str]]) -> list[str]:
         """DDL that makes a table append-only; an INSERT over an existing key raises too, or REPLACE would slip past."""
+        no_update, no_delete, no_replace = _guards(table)
         refuse = f"SELECT RAISE(ABORT, '{table} is append-only')"
         taken = " OR ".join(
             f"EXISTS (SELECT 1 FROM {table} WHERE {' AND '.join(f'{column} = NEW.{column}' for column in key)})"
             for key in keys
         )
         return [
-            f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} BEGIN {refuse}; END",
-            f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} BEGIN {refuse}; END",
-            f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {taken} BEGIN {refuse}; END",
+            f"CREATE TRIGGER {no_update} BEFORE UPDATE ON {table} BEGIN {refuse}; END",
+            f"CREATE TRIGGER {no_delete} BEFORE DELETE ON {table} BEGIN {refuse}; END",
+            f"CREATE TRIGGER {no_replace} BEFORE INSERT ON {table} WHEN {taken} BEGIN {refuse}; END",
         ]
+
+    def missing_guards(self, tx: Tx, table: str) -> list[str]:
+        """The names of the triggers of `immutability` that the table has not."""
+        return [name for name in _guards(table) if not tx.fetch(_NAMED, ("trigger", name))]
 
     def time(self, time: dt.datetime) -> str:
         """A time as it stands in a projection's column: ISO-8601 UTC text."""
@@ -158,7 +163,7 @@ class SQLiteDialect:
 
     def has_table(self, tx: Tx, table: str) -> bool:
         """Whether the database has this table."""
-        return bool(tx.fetch(_TABLE_NAMED, (table,)))
+        return bool(tx.fetch(_NAMED, ("table", table)))
 
     def is_busy(self, error: BaseException) -> bool:
         """Whether another connection was in the way, so that trying again may help."""
@@ -184,6 +189,10 @@ class SQLiteDialect:
 
 
 Dialect = SQLiteDialect
+
+
+def _guards(table: str) -> tuple[str, str, str]:
+    return f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"
 
 
 class FtsIndex:
@@ -251,6 +260,8 @@ def dialect_of(url: str, *, synchronous: Synchronous = "full") -> Dialect:
         raise InvalidArgumentError("url", "not a database URL like sqlite:///file.db") from None
     if parsed.drivername not in ("sqlite", "sqlite+aiosqlite"):
         raise NotSupportedError(f"the engine {parsed.drivername}")
+    if parsed.host or parsed.query or "\0" in (parsed.database or ""):
+        raise InvalidArgumentError("url", "not a file's URL: sqlite:///file.db has three slashes and no options")
     if synchronous not in ("full", "normal"):
         raise InvalidArgumentError("synchronous", "must be 'full' or 'normal'")
     return SQLiteDialect(parsed.set(drivername="sqlite+aiosqlite"), synchronous)

@@ -43,19 +43,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidArgumentError(f"limits.{name}", f"must be a number from 1 to {most}")
 
 
-def encode_json(value: object, limits: Limits) -> bytes:
-    """The compact JSON of a value, with lone surrogates replaced by U+FFFD.
+def encode_json(value: object, limits: Limits, path: str = "") -> bytes:
+    """The compact JSON of a value, which stands at a path, with lone surrogates replaced by U+FFFD.
 
     Raises InvalidMessageError with the path of a value that is not JSON's, and LimitExceededError for a value that is
     nested too deep, too large, or a number with too many digits.
     """
-    value = _checked(value, limits)
+    value = _checked(value, limits, path)
     try:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:
         encoded = msgspec.json.encode(_without_surrogates(value))
     if len(encoded) > limits.message_bytes:
-        raise LimitExceededError("message_bytes", limits.message_bytes, "")
+        raise LimitExceededError("message_bytes", limits.message_bytes, path)
     return encoded
 
 
@@ -80,7 +80,7 @@ def check_id(value: object, name: str, limits: Limits) -> str:
     return text
 
 
-def _checked(value: object, limits: Limits) -> object:
+def _checked(value: object, limits: Limits, path: str) -> object:
     """The value itself when all of it is plain JSON, a plain copy when subclasses stand in it."""
     level: list[Any] = [value]
     depth = seen = 0
@@ -114,7 +114,7 @@ def _checked(value: object, limits: Limits) -> object:
         if depth > limits.depth + 1:
             raise LimitExceededError("depth", limits.depth, _path_of_depth(value, limits.depth))
         level = below
-    return value if plain else _plain_copy(value, limits, "")
+    return value if plain else _plain_copy(value, limits, path)
 
 
 def _plain_copy(value: Any, limits: Limits, path: str) -> object:

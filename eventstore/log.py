@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from eventstore import migrations, rows
+from eventstore.arguments import LAST, check_number, check_types, checked_events, checked_ids
 from eventstore.database import Database
 from eventstore.decoding import decode_json
 from eventstore.dialect import Dialect
@@ -27,7 +28,6 @@ from eventstore.upcasters import UPCASTERS
 from eventstore.writer import Writer
 
 T = TypeVar("T")
-LAST_VERSION = 1 << 62
 HINTS_CHANNEL = "log"
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class EventLog:
         if metadata is not None and not isinstance(metadata, dict):
             raise InvalidArgumentError("metadata", f"must be a dict, not {type(metadata).__name__}")
         stream_id = check_id(stream_id, "stream_id", self.limits)
-        clean = decode_json(encode_json(metadata, self.limits)) if metadata else {}
+        clean = decode_json(encode_json(metadata, self.limits, "metadata")) if metadata else {}
         return await self._writer.submit(stream_id, decide, expected, clean)
 
     async def append(
@@ -90,14 +90,12 @@ class EventLog:
     ) -> Committed:
         """Append events, all or none; with `event_ids` a repeat returns what the first append wrote.
 
-        Raises VersionConflictError and DuplicateEventError as `transact` does.
+        Raises VersionConflictError and DuplicateEventError as `transact` does, and InvalidArgumentError for an event
+        that could not be read back.
         """
-        proposal: Proposal = list(events)
+        proposal: Proposal = checked_events(events)
         if event_ids is not None:
-            if len(event_ids) != len(events):
-                raise InvalidArgumentError("event_ids", f"{len(event_ids)} ids for {len(events)} events")
-            ids = [check_id(str(event_id), "event_ids", self.limits) for event_id in event_ids]
-            proposal = list(zip(events, ids, strict=True))
+            proposal = list(zip(events, checked_ids(event_ids, events, self.limits), strict=True))
 
         def as_given(_tx: Tx, _head: Head) -> tuple[Proposal, None]:
             return proposal, None
@@ -112,6 +110,10 @@ class EventLog:
         self, stream_id: str, *, from_version: int = 1, to_version: int | None = None, backwards: bool = False
     ) -> AsyncGenerator[Envelope, None]:
         """The events of a stream between two versions, both included, oldest first or newest first; page by page."""
+        stream_id = check_id(stream_id, "stream_id", self.limits)
+        check_number(from_version, "from_version")
+        if to_version is not None:
+            check_number(to_version, "to_version")
         stream_no, version = await self.read(lambda tx: rows.find_stream(tx, stream_id))
         low, high = max(from_version, 1), version if to_version is None else min(to_version, version)
         while low <= high:
@@ -127,6 +129,10 @@ class EventLog:
         self, *, after: int = 0, types: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncGenerator[Envelope, None]:
         """The events of all streams after a position, in position order, page by page; `types` keeps some types."""
+        check_number(after, "after")
+        check_types(types)
+        if limit is not None:
+            check_number(limit, "limit")
         left = limit
         while left is None or left > 0:
             page, last = await self.read(partial(rows.page_of_all, after=after, types=types))
@@ -142,25 +148,33 @@ class EventLog:
         """Every event after a position, history first, then live: each once, in order, until the store is closed.
 
         `after=0` is from the start, `None` from the moment of this call; a position beyond the end waits for it.
+        Raises StoreClosedError for a store that is closed already.
         """
+        check_types(types)
         if stream_id is None:
             return self._follow(
                 self._start(after), lambda at: self.read(partial(rows.page_of_all, after=at, types=types))
             )
+        stream_id = check_id(stream_id, "stream_id", self.limits)
         return self._follow(self._start(after), self._stream_pages(stream_id, types, None))
 
     def subscribe_stream(self, stream_id: str, *, after_version: int) -> AsyncGenerator[Envelope, None]:
         """Every event of a stream after a version, as `subscribe` gives them after a position."""
-        return self._follow(0, self._stream_pages(stream_id, None, after_version))
+        check_number(after_version, "after_version")
+        return self._follow(self._start(0), self._stream_pages(stream_id, None, after_version))
 
     def _start(self, after: int | None) -> Now | int:
+        if self.database.closed:
+            raise StoreClosedError
         if after is not None:
+            check_number(after, "after")
             return after
         return self._hints.add(Now(asyncio.ensure_future(self.high_water())))
 
     async def stream_version(self, stream_id: str) -> int:
         """The version that a stream is at; 0 when it is empty."""
-        _, version = await self.read(lambda tx: rows.find_stream(tx, stream_id))
+        wanted = check_id(stream_id, "stream_id", self.limits)
+        _, version = await self.read(lambda tx: rows.find_stream(tx, wanted))
         return version
 
     async def high_water(self) -> int:
@@ -177,10 +191,12 @@ class EventLog:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        await self._writer.close()
-        await self._hints.close()
-        await asyncio.gather(*self._publishing)
-        await self.database.close()
+        try:
+            await self._writer.close()
+            await self._hints.close()
+            await asyncio.gather(*self._publishing)
+        finally:
+            await self.database.close()
 
     def _stream_pages(
         self, stream_id: str, types: Collection[str] | None, reached: int | None
@@ -193,7 +209,7 @@ class EventLog:
                 if rows.high_water(tx) < position:
                     return [], position
                 reached = rows.version_at(tx, stream_no, version, position)
-            page, last = rows.page_of_stream(tx, stream_no, reached + 1, LAST_VERSION)
+            page, last = rows.page_of_stream(tx, stream_no, reached + 1, LAST)
             if last is None:
                 return [], position
             reached = last
@@ -251,8 +267,9 @@ async def open_log(
     try:
         if not create_tables:
             await database.read(lambda tx: migrations.check(tx, projections))
+        is_missing = await database.read(lambda tx: migrations.missing(tx, projections))
         await database.prepare_file()
-        if create_tables and await database.read(lambda tx: migrations.missing(tx, projections)):
+        if is_missing:
             await database.write(lambda tx: _prepare(tx, projections))
     except BaseException:
         await database.close()

@@ -44,6 +44,8 @@ def missing(tx: Tx, wanted: Sequence[Projection]) -> bool:
     version = schema_version(tx)
     if version > len(MIGRATIONS):
         raise SchemaVersionError(version, len(MIGRATIONS), "a newer version of this package wrote this database")
+    if version == 0 and tx.dialect.has_table(tx, events.name):
+        raise SchemaVersionError(None, len(MIGRATIONS), f"the database has a table {events.name} that is not ours")
     if version < len(MIGRATIONS):
         return True
     stored = _stored(tx)

@@ -84,6 +84,9 @@ class Dialect(Protocol):
     def immutability(self, table: str, keys: Sequence[Sequence[str]]) -> list[str]:
         """DDL that makes a table append-only, with the keys over which nothing may be inserted again."""
 
+    def missing_guards(self, tx: Tx, table: str) -> list[str]:
+        """The names of the triggers of `immutability` that the table has not."""
+
     def time(self, time: dt.datetime) -> Any:
         """A time as it stands in a projection's column."""
 

@@ -11,7 +11,7 @@ import msgspec
 
 from eventstore.crossing import RawConnection
 from eventstore.database import Database
-from eventstore.errors import StoreClosedError, StoreUnavailableError
+from eventstore.errors import EventStoreError, NotSupportedError, StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
 from eventstore.group import Failure, Group, GroupFailedError
 from eventstore.heads import MARK_STALE, Committed, Decide, Heads
@@ -49,10 +49,11 @@ class Writer:
         self._on_commit = on_commit
         self._heads = Heads([projection.name for projection in projections])
         self._waiting: collections.deque[Request] = collections.deque()
-        self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._closing = False
         self._written: list[tuple[int, int]] = []
-        self._task = asyncio.create_task(self._run())
 
     async def submit(
         self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
@@ -63,35 +64,47 @@ class Writer:
         """
         if self._closing:
             raise StoreClosedError
-        answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
+        if asyncio.get_running_loop() is not self._loop:
+            raise NotSupportedError("a store in another event loop than the one it was opened in")
+        answer: asyncio.Future[Committed] = self._loop.create_future()
         self._waiting.append(Request(stream_id, decide, expected, metadata, answer))
-        self._wake.set()
+        if self._idle.is_set():
+            self._idle.clear()
+            # Not at once: others that are ready to run may want to be in the same group.
+            self._loop.call_soon(self._start)
         return await answer
 
     async def close(self) -> None:
         """Commit what is waiting, then stop."""
         self._closing = True
-        self._wake.set()
-        await self._task
+        await self._idle.wait()
 
-    async def _run(self) -> None:
-        while self._waiting or not self._closing:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                await self._commit_next()
+    # Callbacks, not a task: at the end of a program all its tasks are cancelled, and some append on their way out.
 
-    async def _commit_next(self) -> None:
+    def _start(self) -> None:
         requests: list[Request] = []
         while self._waiting and len(requests) < MAX_GROUP:
             request = self._waiting.popleft()
             if not request.answer.done():
                 requests.append(request)
+        if not requests:
+            self._idle.set()
+            return
         self._written.clear()
         try:
-            outcomes = await self._database.on_writer(lambda connection: self._commit(connection, requests))
-        except Exception as error:  # noqa: BLE001 - whatever it is, every waiting caller must hear of it
-            outcomes = [Failure(error)] * len(requests)
+            running = self._database.start_on_writer(lambda connection: self._commit(connection, requests))
+        except EventStoreError as error:
+            self._answer(requests, [Failure(error)] * len(requests))
+            return
+        running.add_done_callback(lambda done: self._finish(requests, done))
+
+    def _finish(self, requests: Sequence[Request], done: asyncio.Future[list[Committed | Failure]]) -> None:
+        error = done.exception()
+        self._answer(requests, [Failure(_holdable(error))] * len(requests) if error else done.result())
+        if self._written:
+            self._on_commit(self._written[0][0], self._written[-1][1])
+
+    def _answer(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure]) -> None:
         for request, outcome in zip(requests, outcomes, strict=True):
             if request.answer.done():
                 continue
@@ -99,8 +112,8 @@ class Writer:
                 request.answer.set_exception(outcome.error)
             else:
                 request.answer.set_result(outcome)
-        if self._written:
-            self._on_commit(self._written[0][0], self._written[-1][1])
+        # After those who are woken by their answers: they may have more for the next group.
+        self._loop.call_soon(self._start)
 
     def _commit(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
         """Commit a group; when something unexpected breaks it, try its halves, so that only the cause fails."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from types import NoneType
 
 from eventstore.errors import InvalidArgumentError
 from eventstore.log import fold
 from eventstore.ports import Projection, Tx
 from sessions.store import Store
+from sessions.stored import checked_store
 
 Progress = Callable[[int, int], object]
 
@@ -18,6 +20,9 @@ async def rebuild(store: Store, names: Collection[str] | None = None, *, progres
     `progress` is called, on the writer's thread, with a position and the last one. Appends of every process wait until
     it is done. Raises InvalidArgumentError for an unknown name.
     """
+    checked_store(store)
+    if isinstance(names, str) or not isinstance(names, (Collection, NoneType)):
+        raise InvalidArgumentError("names", "must be a collection of projections' names")
     known = {projection.name: projection for projection in store.log.projections}
     for name in names or ():
         if name not in known:

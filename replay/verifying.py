@@ -18,11 +18,13 @@ from eventstore.dialect import dialect_of, file_url
 from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, header_of
 from eventstore.errors import ProjectionError, SessionNotFoundError
 from eventstore.group import apply
+from eventstore.limits import check_id
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events, streams
 from projections import Projection
 from sessions.store import Store
+from sessions.stored import checked_store
 
 Progress = Callable[[int, int], object]
 PAGE = 2_000
@@ -69,7 +71,8 @@ class Problem(msgspec.Struct, frozen=True):
     """A promise that does not hold: its kind, where, and what was found.
 
     Kinds: `payload` (text and digest differ), `chain` (a hash does not follow from the one before), `version` (a hole
-    or a repeat), `stream` (a stream's head is not its last event), `projection` (a table is not what the log says).
+    or a repeat), `stream` (a stream's head is not its last event), `guard` (a trigger that keeps the log append-only
+    is missing), `projection` (a table is not what the log says).
     """
 
     kind: str
@@ -95,8 +98,10 @@ async def verify(store: Store, session_id: str | None = None, *, progress: Progr
     that know streams, the text index is not. `progress` is called with a position and the last one. Raises
     SessionNotFoundError for a session without events.
     """
+    checked_store(store)
     stream_no = None
     if session_id is not None:
+        session_id = check_id(session_id, "session_id", store.limits)
         stream_no, version = await store.log.read(partial(rows.find_stream, stream_id=session_id))
         if version == 0:
             raise SessionNotFoundError(session_id)
@@ -107,8 +112,14 @@ async def verify(store: Store, session_id: str | None = None, *, progress: Progr
             progress(chain.position, max(end, chain.position))
     # What was appended meanwhile is looked at in the same state as the heads it must agree with.
     await store.log.read(chain.finish)
-    problems = chain.problems + await _check_projections(store, stream_no)
+    problems = chain.problems + await store.log.read(_missing_guards)
+    problems += await _check_projections(store, stream_no)
     return Report(ok=not problems, events=chain.events, erased=chain.erased, problems=problems)
+
+
+def _missing_guards(tx: Tx) -> list[Problem]:
+    missing = tx.dialect.missing_guards(tx, events.name)
+    return [Problem("guard", None, None, None, f"trigger {name} is gone: rows can be changed") for name in missing]
 
 
 class _Chain:
@@ -141,7 +152,8 @@ class _Chain:
         for stream_id, version, last_hash in tx.fetch(_STREAMS):
             found = self._heads.get(stream_id, (0, NO_HASH))
             if self._only in (None, stream_id) and found != (version, last_hash):
-                detail = f"said to end at version {version}, but the last event is version {found[0]}"
+                same = " with another hash" if found[0] == version else ""
+                detail = f"said to end at version {version}, but the last event is version {found[0]}{same}"
                 self.problems.append(Problem("stream", stream_id, version, None, detail))
         if self._only is None:
             for position, version in tx.fetch(_STRAY):

@@ -13,6 +13,7 @@ from eventstore.decoding import decode_json
 from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitExceededError, ReservedIdError
 from eventstore.ids import new_id
 from eventstore.limits import Limits, check_id, clean_text, encode_json
+from eventstore.same import same_json
 from projections.message import message_text, own_time
 
 COMPACTION_PREFIX = "compaction_"
@@ -116,7 +117,7 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a message with equal keys and values."""
-        return self.to_dict() == other.to_dict() if isinstance(other, Message) else NotImplemented
+        return same_json(self.to_dict(), other.to_dict()) if isinstance(other, Message) else NotImplemented
 
     def __hash__(self) -> int:
         """Equal messages have equal ids."""

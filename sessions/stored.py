@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from eventstore.arguments import check_number
 from eventstore.envelope import Envelope
 from eventstore.errors import InvalidArgumentError, MessageNotFoundError
 from eventstore.events import Event, LeafSelected
@@ -25,8 +26,6 @@ from sessions.message import Message, accept, lookup_id
 from sessions.store import Store
 
 Given = Message | Mapping[str, Any]
-
-LAST_VERSION = 1 << 62
 
 
 class TreeNode(msgspec.Struct, frozen=True):
@@ -172,14 +171,13 @@ class StoredSession:
 
     def events(self, from_version: int = 1) -> AsyncGenerator[Envelope, None]:
         """The session's events from a version on, oldest first."""
-        _check_version(from_version, "from_version")
+        check_number(from_version, "from_version")
         return self.store.log.read_stream(self.session_id, from_version=from_version)
 
     def subscribe(self, after_version: int | None = None) -> AsyncGenerator[Envelope, None]:
         """The session's events after a version (0: all of them, None: from now on), each once, in order, then live."""
         if after_version is None:
             return self.store.log.subscribe(stream_id=self.session_id)
-        _check_version(after_version, "after_version")
         return self.store.log.subscribe_stream(self.session_id, after_version=after_version)
 
     def _stream(self, tx: Tx) -> int:
@@ -228,8 +226,3 @@ def _checked_list(messages: object) -> Iterable[Given]:
     if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, Mapping)):
         raise InvalidArgumentError("messages", f"must be a list of messages, not {type(messages).__name__}")
     return messages
-
-
-def _check_version(value: object, name: str) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LAST_VERSION:
-        raise InvalidArgumentError(name, "must be a version from 0 on")

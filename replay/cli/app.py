@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replay.cli import care, demo, graph, importing, log, overview, search, show
-from replay.cli.failures import Failure, explain
+from replay.cli.failures import USAGE, Failure, explain
 from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
 from replay.cli.pipes import quiet
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     epilog="Start with `eventstore demo`, or with `eventstore import auto PATH`.",
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     # Plain help needs no rich, which would double the time that --help takes.
     rich_markup_mode=None,
@@ -53,7 +53,10 @@ def before_every_command(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Keep the options that stand before the command's name."""
+    """Keep the options that stand before the command's name; without one, say which there are."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(USAGE)
     context.obj = Given(store=store, color=color, verbose=verbose)
 
 

@@ -45,6 +45,7 @@ async def _refuse_other_stores(run: Run) -> None:
     from replay.cli.demo_sessions import MAIN, SOURCE
     from replay.cli.failures import Failure
     from replay.cli.opening import locate, reading
+    from replay.cli.options import command_line
 
     location = locate(run)
     if not location.path.exists() or not location.path.stat().st_size:
@@ -53,7 +54,8 @@ async def _refuse_other_stores(run: Run) -> None:
         found = await store.log.read(lambda tx: find_session(tx, MAIN))
     if found is None or found.source != SOURCE:
         raise Failure(
-            f"{location} is a store of yours, which the demo leaves alone", "`eventstore demo` makes one of its own"
+            f"{location} is a store of yours, which the demo leaves alone",
+            f"`{command_line('demo', store=None)}` makes one of its own",
         )
 
 

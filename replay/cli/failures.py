@@ -28,11 +28,22 @@ EXIT_CODES: Final = {
 }
 """The exit code for each error's stable code; all others are plain failures."""
 
+FORMATS: Final = ("--json", "--ndjson", "--table")
+
 HINTS: Final = {
-    "session_not_found": "`eventstore ls` lists them",
-    "store_unavailable": "see that the file can be written and no other program keeps it locked, then try again",
     "import_problem": "without --strict, what cannot be read is left out and reported",
 }
+
+
+UNAVAILABLE_HINTS: Final = {
+    "locked": "another program keeps it locked: wait until that is done, then try again",
+    "disk is full": "make room on the disk, then run it again",
+    "readonly": "see that you may write the file and its folder, or name another store with --store",
+    "unable to open": "see that the file and its folder are there, and that you may read and write them",
+    "not a database": "see that the path is right: this file is of another kind",
+    "malformed": "the file is damaged: go back to a copy of it",
+}
+"""The hint for each reason, by words in what the driver says."""
 
 
 class Failure(Exception):  # noqa: N818 - it is told to a person, not caught by a program
@@ -45,7 +56,11 @@ class Failure(Exception):  # noqa: N818 - it is told to a person, not caught by 
 
     def tell(self, file: TextIO) -> None:
         """Print the line, and the hint below it."""
-        print(f"error: {' '.join(str(self).split())}", file=file)
+        from replay.cli.text import label
+
+        # An interruption is no error: the person knows why.
+        kind = "" if self.exit_code == INTERRUPTED else "error: "
+        print(f"{kind}{label(' '.join(str(self).split()))}", file=file)
         if self.hint:
             print(f"hint: {self.hint}", file=file)
 
@@ -54,18 +69,36 @@ def explain(error: Exception) -> Failure:
     """The failure that an exception stands for; one that nobody foresaw is named by its type."""
     code = getattr(error, "code", None)
     if isinstance(code, str):
-        return Failure(str(error), HINTS.get(code), exit_code=EXIT_CODES.get(code, FAILURE))
+        return Failure(str(error), _hint(code, error), exit_code=EXIT_CODES.get(code, FAILURE))
     told = getattr(error, "format_message", None)
     if callable(told):
-        return _of_usage(str(told()), getattr(error, "ctx", None))
+        context = getattr(error, "ctx", None)
+        if (option := getattr(error, "option_name", None)) in FORMATS and type(error).__name__ == "NoSuchOption":
+            return _of_usage(_of_format(str(option), context), context)
+        return _of_usage(str(told()), context)
     if isinstance(error, OSError):
         return _of_system(error)
     return Failure(f"{type(error).__name__}: {error}", "run it again with -v to see where this happened")
 
 
+def _hint(code: str, error: Exception) -> str | None:
+    if code == "store_unavailable":
+        reason = str(error)
+        return next((hint for words, hint in UNAVAILABLE_HINTS.items() if words in reason), None)
+    return HINTS.get(code)
+
+
+def _of_format(option: str, context: Any) -> str:
+    if context.parent is None:
+        return f"{option} stands after the command's name"
+    return f"{context.info_name} prints for people only, and takes no {option}"
+
+
 def _of_usage(message: str, context: Any) -> Failure:
-    command = getattr(context, "command_path", "eventstore")
-    return Failure(message, f"`{command} --help` says more", exit_code=USAGE)
+    from replay.cli.program import command_line
+
+    command = getattr(context, "command_path", "").split()[1:]
+    return Failure(message, f"`{command_line(*command, '--help', store=None)}` says more", exit_code=USAGE)
 
 
 def _of_system(error: OSError) -> Failure:

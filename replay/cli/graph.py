@@ -26,7 +26,7 @@ BATCH: Final = 500
 """For how many lines at a time the messages are read."""
 ROLE_WIDTH: Final = len("assistant")
 NARROWEST: Final = 12
-"""The fewest characters of a message that are shown, however narrow the terminal."""
+"""The fewest characters of a message that are left to it, before the terminal is too narrow for more beside it."""
 
 
 async def graph(
@@ -124,7 +124,11 @@ def _row(line: Line, tree: Tree, short: ShortIds, words: dict[str, str], width: 
     row.append(line.glyph, style="bold" if tree.on_path(line.index) else "")
     row.append(f" {short(place.id)}", style="yellow")
     row.append(f"  {one_line(place.role):{ROLE_WIDTH}}", style=ROLE_STYLES.get(place.role, ""))
+    if width - row.cell_len - len(here) - 2 < NARROWEST:
+        # The glyph says it too.
+        here = ""
     said = Text(words.get(place.id, ""))
-    said.truncate(max(width - row.cell_len - len(here) - 2, NARROWEST), overflow="ellipsis")
-    row.append("  ").append_text(said)
-    return row.append(here, style="bold")
+    said.truncate(max(width - row.cell_len - len(here) - 2, 0), overflow="ellipsis")
+    row.append("  ").append_text(said).append(here, style="bold")
+    row.truncate(width, overflow="ellipsis")
+    return row

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from replay.cli.failures import FAILURE
+from replay.cli.failures import USAGE, Failure
 from replay.cli.options import Run
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sessions.store import Store
 
 STDIN: Final = "-"
+STAYS: Final = "what is stored stays, run it again to go on"
 SHOWN: Final = 20
 """How many problems a person is shown."""
 
@@ -33,7 +34,7 @@ def import_(
     format: Annotated[  # noqa: A002 - the name of the argument
         str, typer.Argument(metavar="FORMAT", help="The format, or auto, which tells it by what a file holds.")
     ],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, folders or zips; - is stdin.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders or zips; - is stdin.")],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and write nothing.")] = False,
     strict: Annotated[
@@ -41,18 +42,20 @@ def import_(
     ] = False,
 ) -> None:
     """Import conversations; what is in the store already is not written again."""
-    import asyncio
-
+    from replay.cli.interrupting import run_async
     from sessions.importers.formats import choose_formats
 
     # Nothing is created for a command line that cannot work.
     choose_formats(format)
+    if not all(paths):
+        raise Failure("a PATH is empty", f"`{run.hint('import', '--help')}` says more", exit_code=USAGE)
     # Stdin is read before the event loop runs, which would keep an interruption from ending that.
     with contextlib.ExitStack() as stack:
         sources = [stack.enter_context(_readable(path)) for path in paths]
-        report = asyncio.run(_import_into(run, format, sources, dry_run=dry_run, strict=strict))
+        work = _import_into(run, format, sources, dry_run=dry_run, strict=strict)
+        report = run_async(work, advice=None if dry_run else STAYS)
     if report.problems and not report.sessions:
-        raise typer.Exit(FAILURE)
+        raise Failure(f"nothing could be imported: {report.problems[0]}")
 
 
 async def _import_into(run: Run, name: str, sources: Sequence[Path], *, dry_run: bool, strict: bool) -> ImportReport:
@@ -69,9 +72,10 @@ async def _import_into(run: Run, name: str, sources: Sequence[Path], *, dry_run:
 
 
 @contextlib.contextmanager
-def _readable(path: Path) -> Iterator[Path]:
+def _readable(name: str) -> Iterator[Path]:
     """The path, which must be there, or for `-` a file named stdin that holds what is read there."""
-    if str(path) != STDIN:
+    if name != STDIN:
+        path = Path(name)
         path.stat()
         yield path
         return
@@ -168,7 +172,7 @@ def _inserted(report: ImportReport) -> int:
 
 
 def _print(out: Output, report: ImportReport, branches: int | None, *, dry_run: bool) -> None:
-    from replay.cli.text import counted, visible
+    from replay.cli.text import counted, label
 
     inserted = _inserted(report)
     read = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
@@ -188,6 +192,6 @@ def _print(out: Output, report: ImportReport, branches: int | None, *, dry_run: 
         left_out = f", {counted(report.skipped, 'conversation')} left out" if report.skipped else ""
         out.print(f"{counted(len(report.problems), 'problem')}{left_out}:")
         for problem in report.problems[:SHOWN]:
-            out.print(f"  {visible(str(problem))}")
+            out.print(f"  {label(str(problem))}")
         if len(report.problems) > SHOWN:
             out.print(f"  … and {len(report.problems) - SHOWN:,} more, which --json lists")

@@ -62,14 +62,14 @@ async def print_events(
     from projections.overview import session_ids
     from replay.cli.output import Column
     from replay.cli.summaries import summary_of
-    from replay.cli.text import ShortIds, clock
+    from replay.cli.text import ShortIds, clock, label
 
     now = dt.datetime.now(dt.UTC)
     columns = [
         Column(title="POS", cell=lambda event: str(event["position"]), right=True, style="yellow"),
-        Column(title="VER", cell=lambda event: str(event["version"]), right=True),
-        Column(title="TIME", cell=lambda event: clock(event["recorded_at"], now)),
-        Column(title="TYPE", cell=lambda event: event["type"], style="cyan"),
+        Column(title="VER", cell=lambda event: str(event["version"]), right=True, spare=True),
+        Column(title="TIME", cell=lambda event: clock(event["recorded_at"], now), spare=True),
+        Column(title="TYPE", cell=lambda event: label(event["type"]), style="cyan"),
         Column(title="SUMMARY", cell=lambda event: event["summary"], free=True),
     ]
     if stream_id is None and out.for_people:

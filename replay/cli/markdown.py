@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from replay.cli.text import label
 from sessions.message import Message
 
 Part = dict[str, Any]
@@ -19,7 +20,7 @@ _INLINE_BYTES: Final = 64
 
 def to_markdown(message: Message) -> str:
     """A heading with role and time, in this machine's zone, then the parts in their order."""
-    about = [message.role]
+    about = [label(message.role)]
     if message.created_at is not None:
         about.append(f"{message.created_at.astimezone():%Y-%m-%d %H:%M %z}")
     if isinstance(message.metadata, dict) and message.metadata.get("hidden") is True:
@@ -45,7 +46,8 @@ def _reasoning(part: Part) -> Iterator[str]:
 
 
 def _tool(part: Part) -> Iterator[str]:
-    yield f"**tool** `{part.get('toolName') or str(part['type']).removeprefix('tool-')}`"
+    name = part.get("toolName") or str(part["type"]).removeprefix("tool-")
+    yield f"**tool** `{label(str(name))}`"
     if "input" in part:
         yield _fenced(part["input"])
     for name in ("output", "result", "errorText"):
@@ -56,8 +58,8 @@ def _tool(part: Part) -> Iterator[str]:
 
 def _file(part: Part) -> Iterator[str]:
     url = _string(part.get("url"))
-    about = str(part.get("mediaType") or part.get("mimeType") or "file")
-    name = str(part.get("filename") or "file")
+    about = label(str(part.get("mediaType") or part.get("mimeType") or "file"))
+    name = label(str(part.get("filename") or "file"))
     if url.startswith("data:") and len(url) > _INLINE_BYTES:
         yield f"*{name}* ({about}, {len(url):,} characters inline)"
     else:
@@ -74,7 +76,7 @@ def _nothing(_part: Part) -> Iterator[str]:
 
 
 def _other(part: Part) -> Iterator[str]:
-    yield f"*{part['type']}*"
+    yield f"*{label(str(part['type']))}*"
     rest = {key: value for key, value in part.items() if key != "type"}
     if rest:
         yield _fenced(rest.get("data", rest))

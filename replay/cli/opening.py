@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from replay.cli.failures import NOT_FOUND, USAGE, Failure
-from replay.cli.options import EXAMPLE_URL
+from replay.cli.failures import NOT_FOUND, SCHEMA, UNAVAILABLE, USAGE, Failure
+from replay.cli.options import EXAMPLE_URL, command_line
 
 if TYPE_CHECKING:
+    from eventstore.errors import SchemaVersionError
     from replay.cli.options import Run
     from sessions.store import Store
 
 PROGRAM: Final = "eventstore"
 FILE: Final = "store.db"
+ANOTHER_FILE: Final = f"name another file with --store, as {EXAMPLE_URL}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,15 +69,15 @@ async def reading(run: Run, *, refill: bool = False) -> AsyncIterator[Store]:
     from sessions.store import open_store
 
     location = locate(run)
-    if not location.path.is_file():
-        raise _nothing(run, f"there is no store at {location}")
+    if not _size(location.path):
+        raise await _nothing(run, location)
     try:
         store = await open_store(location.url, create_tables=False)
     except SchemaVersionError as error:
         if error.found is None:
-            raise _nothing(run, f"{location} holds no store") from error
+            raise await _nothing(run, location) from error
         if not refill:
-            raise
+            raise _outdated(run, location, error) from error
         store = await open_store(location.url)
     async with store:
         yield store
@@ -83,21 +85,85 @@ async def reading(run: Run, *, refill: bool = False) -> AsyncIterator[Store]:
 
 @contextlib.asynccontextmanager
 async def writing(run: Run) -> AsyncIterator[Store]:
-    """The store, which is made when it is not there; so is the folder of the default one."""
+    """The store, which is made when it is not there; so is the folder of the default one.
+
+    Raises Failure for a database of another program, of which nothing is touched.
+    """
     from sessions.store import open_store
 
     location = locate(run)
     if run.url is None:
-        location.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            location.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unreachable(location.path.parent, error) from error
     elif not location.path.parent.is_dir():
         raise Failure(f"there is no folder {location.path.parent} for the store", exit_code=NOT_FOUND)
+    if _size(location.path) and await _is_foreign(location):
+        raise Failure(_foreign(location), ANOTHER_FILE)
     async with open_store(location.url) as store:
         yield store
 
 
-def _nothing(run: Run, message: str) -> Failure:
-    hint = f"`{run.hint('import', 'auto', 'PATH')}` makes one, `eventstore demo` shows one"
+def _size(path: Path) -> int:
+    """The size of a file; 0 when there is none."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError as error:
+        raise _unreachable(path, error) from error
+
+
+def _unreachable(path: Path, error: OSError) -> Failure:
+    return Failure(f"{path}: {error.strerror}", ANOTHER_FILE, exit_code=UNAVAILABLE)
+
+
+async def _is_foreign(location: Location) -> bool:
+    """Whether a database has tables, and none of a store among them; it is opened for reading alone."""
+    from eventstore.errors import SchemaVersionError
+    from sessions.store import open_store
+
+    try:
+        await (await open_store(location.url, create_tables=False)).close()
+    except SchemaVersionError as error:
+        return error.found is None and await _has_tables(location)
+    return False
+
+
+async def _has_tables(location: Location) -> bool:
+    """Whether there is any table; a store that is being made by another process has none yet."""
+    from sqlalchemy import inspect
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    from eventstore.dialect import dialect_of
+
+    engine = create_async_engine(dialect_of(location.url).url)
+    try:
+        async with engine.connect() as connection:
+            return bool(await connection.run_sync(lambda plain: inspect(plain).get_table_names()))
+    finally:
+        await engine.dispose()
+
+
+def _foreign(location: Location) -> str:
+    return f"{location} is another program's database"
+
+
+async def _nothing(run: Run, location: Location) -> Failure:
+    if _size(location.path) and await _has_tables(location):
+        return Failure(f"{_foreign(location)} and holds no store", ANOTHER_FILE, exit_code=NOT_FOUND)
+    message = f"{location} holds no store" if location.path.exists() else f"there is no store at {location}"
+    demo = command_line("demo", store=None)
+    hint = f"`{run.hint('import', 'auto', 'PATH')}` makes one, `{demo}` shows one"
     return Failure(message, hint, exit_code=NOT_FOUND)
+
+
+def _outdated(run: Run, location: Location, error: SchemaVersionError) -> Exception:
+    """What to say of a store that this version cannot read as it is."""
+    if error.found != error.supported or "newer" in error.advice:
+        return error
+    return Failure(
+        f"{location} has to be filled again from its log", f"`{run.hint('rebuild')}` does that", exit_code=SCHEMA
+    )
 
 
 async def find_session(run: Run, store: Store, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replay.cli.pipes import quiet
+from replay.cli.program import command_line
 
 if TYPE_CHECKING:
     from replay.cli.output import Format, Output
@@ -68,26 +69,6 @@ class Run:
         return command_line(*words, store=self.store)
 
 
-def command_line(*words: str, store: str | None) -> str:
-    """A command line with a store's URL, quoted for a shell."""
-    import shlex
-
-    chosen = [] if store is None else ["--store", store]
-    return shlex.join([_program(), *words, *chosen])
-
-
-def _program() -> str:
-    """The command as the person can type it: in an environment that is not activated, its path."""
-    import shutil
-    import sys
-    from pathlib import Path
-
-    called = Path(sys.argv[0])
-    if called.name != "eventstore" or shutil.which("eventstore"):
-        return "eventstore"
-    return str(called.relative_to(Path.cwd())) if called.is_relative_to(Path.cwd()) else str(called)
-
-
 def with_shared_options(
     function: Callable[..., Coroutine[Any, Any, None] | None], *, lists: bool = True
 ) -> Callable[..., None]:
@@ -111,6 +92,10 @@ def with_shared_options(
             run = Run(url=store or os.environ.get(URL_VARIABLE) or None, store=store, out=out)
             with quiet():
                 _call(function, run, values)
+        except KeyboardInterrupt:
+            from replay.cli.interrupting import interrupted
+
+            raise interrupted() from None
         except Exception as error:
             if (given.verbose or options["verbose"]) and not isinstance(error, typer.Exit):
                 traceback.print_exc(file=sys.stderr)
@@ -132,9 +117,9 @@ def with_shared_options(
 
 def _call(function: Callable[..., Coroutine[Any, Any, None] | None], run: Run, values: dict[str, Any]) -> None:
     if inspect.iscoroutinefunction(function):
-        import asyncio
+        from replay.cli.interrupting import run_async
 
-        asyncio.run(function(run, **values))
+        run_async(function(run, **values))
     else:
         function(run, **values)
 

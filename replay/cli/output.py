@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,13 +29,15 @@ BATCH = 500
 class Column(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a table: its title, and what stands in it for a record.
 
-    `free` is the one column that takes the width left over; its texts are cut, or wrapped with `wraps`.
+    `free` is the one column that takes the width left over; its texts are cut, or wrapped with `wraps`. On a narrow
+    terminal columns are left out: `spare` ones first, and of those and the others the last first.
     """
 
     title: str
     cell: Callable[[Any], str | Text]
     right: bool = False
     free: bool = False
+    spare: bool = False
     wraps: bool = False
     style: str = ""
 
@@ -43,6 +47,7 @@ class Output:
 
     def __init__(self, *, format: Format | None = None, color: bool | None = None) -> None:  # noqa: A002 - the option's name
         self._color = color
+        self._colored = not os.environ.get("NO_COLOR") if color is None else color
         self._consoles: dict[str, Console] = {}
         self.chosen = format
         self.format: Format = format or ("table" if sys.stdout.isatty() else "ndjson")
@@ -131,21 +136,20 @@ class Output:
 
     def _print_rows(self, columns: Sequence[Column], rows: Sequence[Sequence[Text]], *, head: bool) -> None:
         from rich.table import Table
+        from rich.text import Text
 
         widths = [max(len(column.title), *(row[at].cell_len for row in rows)) for at, column in enumerate(columns)]
-        taken = sum(width for column, width in zip(columns, widths, strict=True) if not column.free)
-        left = max(self.console.width - taken - GAP * (len(columns) - 1), NARROWEST)
-        widths = [min(width, left) if column.free else width for column, width in zip(columns, widths, strict=True)]
+        shown = fitting(columns, widths, self.console.width)
         table = Table(
             box=None,
             show_header=head,
             pad_edge=False,
             padding=(0, GAP, 0, 0),
             header_style="bold",
-            # Wider than a narrow terminal, if it must be: an id that is cut is of no use.
-            width=sum(widths) + GAP * (len(columns) - 1),
+            width=sum(shown.values()) + GAP * (len(shown) - 1),
         )
-        for column, width in zip(columns, widths, strict=True):
+        for at, width in shown.items():
+            column = columns[at]
             table.add_column(
                 column.title,
                 width=width,
@@ -155,8 +159,11 @@ class Output:
                 style=column.style,
             )
         for row in rows:
-            table.add_row(*row)
-        self.console.print(table, crop=False)
+            table.add_row(*(row[at] for at in shown))
+        for line in self.console.render_lines(table, pad=False):
+            text = Text.assemble(*((piece.text, piece.style or "") for piece in line))
+            text.rstrip()
+            self.print(text)
 
     def _write_json(self, encoded: bytes, end: str = "\n") -> None:
         sys.stdout.write(encoded.decode() + end)
@@ -174,7 +181,10 @@ class Output:
             self._consoles[name] = OwnConsole(
                 file=getattr(sys, name),
                 force_terminal=self._color or None,
-                no_color=None if self._color is None else not self._color,
+                no_color=False,
+                # Without a colour system there are no escapes at all, be it bold or dim.
+                color_system="auto" if self._colored else None,
+                width=_width(),
                 highlight=False,
                 markup=False,
                 emoji=False,
@@ -187,3 +197,24 @@ def _cell(column: Column, record: object) -> Text:
 
     cell = column.cell(record)
     return Text(cell) if isinstance(cell, str) else cell
+
+
+def _width() -> int | None:
+    """The width where COLUMNS gives none that can be used; else None, and the console finds it."""
+    given = os.environ.get("COLUMNS", "")
+    return shutil.get_terminal_size().columns if given.isdigit() and not int(given) else None
+
+
+def fitting(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:
+    """The columns that are shown in so much room, by their numbers, with the width of each.
+
+    The first column and the free one always are, unless there is no room for anything beside the first.
+    """
+    least = {at: min(width, NARROWEST) if columns[at].free else width for at, width in enumerate(widths)}
+    dispensable = sorted((column.spare, at) for at, column in enumerate(columns) if at and not column.free)
+    while sum(least.values()) + GAP * (len(least) - 1) > room and dispensable:
+        del least[dispensable.pop()[1]]
+    left = room - sum(width for at, width in least.items() if not columns[at].free) - GAP * (len(least) - 1)
+    shown = {at: min(widths[at], left) if columns[at].free else width for at, width in least.items()}
+    shown = {at: width for at, width in shown.items() if width > 0}
+    return shown if len(shown) > 1 else {at: min(width, room) for at, width in shown.items()}

@@ -10,6 +10,14 @@ from collections.abc import Iterator
 import typer
 
 
+def open_closed_streams() -> None:
+    """Put nothing in place of the standard streams that the process was started without, as with `>&-`."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It takes the lowest free number, so that no other file gets that of a standard stream.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """End with typer.Exit, and exit code 0, when stdout is a pipe that was closed."""

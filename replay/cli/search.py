@@ -109,10 +109,10 @@ async def print_results(store: Store, out: Output, results: list[SearchResult]) 
 def _marked(snippet: str) -> Text:
     from rich.text import Text
 
-    from replay.cli.text import visible
+    from replay.cli.text import label
 
     text = Text()
     for number, piece in enumerate(" ".join(snippet.split()).split(OPEN)):
         found, _, after = piece.partition(CLOSE) if number else ("", "", piece)
-        text.append(visible(found), style="bold red").append(visible(after))
+        text.append(label(found), style="bold red").append(label(after))
     return text

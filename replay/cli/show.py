@@ -39,7 +39,7 @@ async def show(
 
 
 def _head(session: Overview) -> str:
-    from replay.cli.text import counted, one_line
+    from replay.cli.text import counted, label, one_line
 
     branches = f", {counted(session.branches, 'branch', 'branches')}" if session.branches > 1 else ""
-    return f"# {one_line(session.name)}\n\n`{session.id}` · {counted(session.messages, 'message')}{branches}\n"
+    return f"# {one_line(session.name)}\n\n`{label(session.id)}` · {counted(session.messages, 'message')}{branches}\n"

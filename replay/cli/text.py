@@ -17,6 +17,8 @@ SHORTEST_AFTER_FORMAT: Final = 4
 AGES: Final = ((60, "s"), (60, "m"), (24, "h"), (7, "d"), (4.35, "w"), (12, "mo"))
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BREAKS: Final = re.compile("[\t\n]")
+_TURNS: Final = re.compile("[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
@@ -24,9 +26,14 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
 
 
+def label(text: str) -> str:
+    """An id, a name or the like, in which line breaks, tabs and what turns the direction of text are made visible too."""
+    return _TURNS.sub("\ufffd", _BREAKS.sub(lambda found: chr(0x2400 + ord(found[0])), visible(text)))
+
+
 def one_line(text: str) -> str:
     """The beginning of a text in one line, fit for a terminal."""
-    return visible(" ".join(text[:LONGEST_LINE].split()))
+    return label(" ".join(text[:LONGEST_LINE].split()))
 
 
 def first_words(message: Mapping[str, Any]) -> str:
@@ -81,12 +88,12 @@ class ShortIds:
         """The short form of an id; the whole of one that is not long, or not among the ids."""
         at = bisect.bisect_left(self._sorted, id)
         if at == len(self._sorted) or self._sorted[at] != id:
-            return visible(id)
+            return label(id)
         neighbours = self._sorted[max(at - 1, 0) : at] + self._sorted[at + 1 : at + 2]
         shared = max((_shared_beginning(id, other) for other in neighbours), default=0)
         # The name of a format in front of the id tells nothing apart.
         length = max(shared + 1, SHORTEST_ID, id.find(":") + 1 + SHORTEST_AFTER_FORMAT)
-        return visible(id if len(id) <= WHOLE_ID else id[:length])
+        return label(id if len(id) <= WHOLE_ID else id[:length])
 
 
 def _shared_beginning(one: str, other: str) -> int:

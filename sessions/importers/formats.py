@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from eventstore.errors import InvalidArgumentError
@@ -26,7 +25,7 @@ def choose_formats(name: str) -> list[Format]:
     return [FORMATS[name]]
 
 
-def conversations(path: Path, formats: list[Format]) -> Iterator[Conversation | Problem]:
+def conversations(path: str, formats: list[Format]) -> Iterator[Conversation | Problem]:
     """What stands at a path, in file order, read with the first of the formats that recognises a document.
 
     JSON of another kind is passed over, as exports are full of it, but torn files are reported, and so is a path at
@@ -40,13 +39,13 @@ def conversations(path: Path, formats: list[Format]) -> Iterator[Conversation | 
             found = known.parse(document)
             silent = False
         else:
-            found = (item for item in document.read() if isinstance(item, Problem))
+            found = document.unreadable()
         for item in found:
             silent = False
             yield item
     if silent:
         names = ", ".join(known.name for known in formats)
-        yield Problem(path.name, f"holds no conversation in a known format ({names})")
+        yield Problem(path, f"holds no conversation in a known format ({names})")
 
 
 def _recognise(document: Document, formats: list[Format]) -> Format | None:

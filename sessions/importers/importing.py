@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 from eventstore.errors import (
@@ -51,15 +50,28 @@ async def import_file(
     stored, is left out and reported; with `strict` it raises ImportProblemError, before anything is written when it
     cannot be read. `dry_run` reports the same numbers and writes nothing. `progress` is called with the number of
     conversations done and the title, or else the id, of the latest. Problems and sessions are reported in the order
-    of the source. Raises InvalidArgumentError for an unknown format and OSError for a path that cannot be opened.
+    of the source, and name a file by the path as it was given, below a folder by the path within it, and in a zip by
+    the member behind the zip's path. Raises InvalidArgumentError for an unknown format or what is no path, and OSError
+    for a path that cannot be opened.
     """
     formats = choose_formats(format)
-    source = Path(path)
+    source = _checked_path(path)
     if strict:
         await asyncio.to_thread(_refuse_problems, source, formats)
     write = _Rehearsal(store).write if dry_run else partial(write_conversation, store)
     run = _Import(write, progress or _ignore, strict)
     return _report(await run.of(_read(conversations(source, formats))))
+
+
+def _checked_path(path: object) -> str:
+    given = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(given, str):
+        raise InvalidArgumentError("path", f"must be a path as text or os.PathLike, not {type(path).__name__}")
+    if not given:
+        raise InvalidArgumentError("path", "must not be empty")
+    if "\0" in given:
+        raise InvalidArgumentError("path", "must not hold a NUL")
+    return given
 
 
 class _Import:
@@ -159,7 +171,7 @@ def _take(found: Iterator[Conversation | Problem]) -> list[Conversation | Proble
     return list(islice(found, READ_AHEAD))
 
 
-def _refuse_problems(source: Path, formats: list[Format]) -> None:
+def _refuse_problems(source: str, formats: list[Format]) -> None:
     for found in conversations(source, formats):
         if isinstance(found, Problem):
             raise ImportProblemError(found.file, found.reason, found.line, found.index)

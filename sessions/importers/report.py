@@ -27,7 +27,9 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of an import: numbers over all conversations, the problems met, and the sessions in file order.
 
     `conversations` were read and written (again or anew); `skipped` is the number of entries that would have been a
-    conversation but could not be taken; each of them is among the `problems` too.
+    conversation but could not be taken; each of them is among the `problems` too. A conversation that stands in two
+    files of one import counts twice in `conversations`, `messages` and `sessions`, as it was read twice; what the first
+    brought is not in the `inserted` of the second.
     """
 
     conversations: int

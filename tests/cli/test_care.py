@@ -16,9 +16,11 @@ from tests.cli.running import eventstore
 def damage(url: str, *statements: str) -> None:
     """Change a store behind its back; what keeps the log from being changed is taken away first."""
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        connection.execute("DROP TRIGGER IF EXISTS events_no_update")
+        [(guard,)] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'events_no_update'")
+        connection.execute("DROP TRIGGER events_no_update")
         for statement in statements:
             connection.execute(statement)
+        connection.execute(guard)
     connection.close()
 
 

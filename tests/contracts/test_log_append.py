@@ -174,7 +174,7 @@ async def test_lone_surrogate_in_stream_id_is_replaced(log: EventLog) -> None:
 
 @pytest.mark.parametrize(
     ("metadata", "path"),
-    [({"a": [1, {"b": float("nan")}]}, "a[1].b"), ({"a": {1: 2}}, "a"), ({"a": b"x"}, "a")],
+    [({"a": [1, {"b": float("nan")}]}, "metadata.a[1].b"), ({"a": {1: 2}}, "metadata.a"), ({"a": b"x"}, "metadata.a")],
 )
 async def test_metadata_must_be_json(log: EventLog, metadata: dict[str, Any], path: str) -> None:
     """Metadata that JSON has no place for is refused with its path, and nothing is written."""

@@ -22,10 +22,11 @@ async def connection() -> AsyncIterator[aiosqlite.Connection]:
 
 
 def test_private_call_is_there() -> None:
-    """The driver still has the call that runs a function on its thread, and the property with the raw connection."""
-    assert inspect.iscoroutinefunction(aiosqlite.Connection._execute)
-    assert list(inspect.signature(aiosqlite.Connection._execute).parameters)[:2] == ["self", "fn"]
-    assert isinstance(aiosqlite.Connection._conn, property)
+    """The driver still has the queue of its thread, what says that it runs, and the raw connection."""
+    assert isinstance(inspect.getattr_static(aiosqlite.Connection, "_conn"), property)
+    assert {"_tx", "_running", "_connection", "_thread"} <= vars(aiosqlite.connect(":memory:")).keys()
+    source = inspect.getsource(aiosqlite.Connection._execute)
+    assert "self._tx.put_nowait((future, function))" in source
 
 
 async def test_function_runs_on_the_connection_s_thread(connection: aiosqlite.Connection) -> None:

@@ -36,20 +36,25 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def file(original: Path, tmp_path: Path) -> Path:
-    """Return a store of its own to tamper with, its triggers dropped."""
+    """Return a store of its own to tamper with."""
     path = tmp_path / "log.db"
     shutil.copy(original, path)
-    with tampering(path) as connection:
-        for trigger in TRIGGERS:
-            connection.execute(f"DROP TRIGGER {trigger}")
     return path
+
+
+GUARDS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
 
 
 @contextlib.contextmanager
 def tampering(path: Path) -> Iterator[sqlite3.Connection]:
-    """Change a database file from outside."""
+    """Change a database file from outside, past its triggers, which are there again afterwards."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
+        guards = connection.execute(GUARDS).fetchall()
+        for name, _ in guards:
+            connection.execute(f"DROP TRIGGER {name}")
         yield connection
+        for _, sql in guards:
+            connection.execute(sql)
         connection.commit()
 
 
@@ -68,6 +73,16 @@ async def test_untouched_store_is_clean(file: Path) -> None:
     """A store that nobody touched has no problem, and all its events were looked at."""
     report = await report_on(file)
     assert report == Report(ok=True, events=17, erased=0, problems=[])
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+async def test_missing_trigger_is_found(file: Path, trigger: str) -> None:
+    """A log whose rows could be changed, since a trigger is gone, is reported though nothing was changed yet."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"DROP TRIGGER {trigger}")
+        connection.commit()
+    [problem] = (await report_on(file)).problems
+    assert (problem.kind, trigger in problem.detail) == ("guard", True)
 
 
 @pytest.mark.parametrize("url", ["file", "memory"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +203,42 @@ def test_store_must_have_been_opened() -> None:
     """A store that was never awaited is refused too, which is an easy thing to forget."""
     with pytest.raises(InvalidArgumentError):
         Session.create(open_store("sqlite://"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "file"])
+def test_tasks_append_on_their_way_out(tmp_path: Path, url: str) -> None:
+    """A task that is cancelled at the end of the program can still append and close its store."""
+    stored: list[str] = []
+
+    async def talk(ready: asyncio.Event) -> None:
+        async with open_store(f"sqlite:///{tmp_path / 'chats.db'}" if url == "file" else url) as store:
+            session = Session.create(store).for_session("chat")
+            try:
+                ready.set()
+                await asyncio.sleep(60)
+            finally:
+                stored.append((await session.append_message(said("bye"))).message.id)
+
+    async def main() -> None:
+        ready = asyncio.Event()
+        main.task = asyncio.create_task(talk(ready))  # type: ignore[attr-defined]
+        await ready.wait()
+
+    asyncio.run(main())
+    assert stored == ["bye"]
+
+
+def test_store_belongs_to_its_event_loop(tmp_path: Path) -> None:
+    """A store that is used in another event loop says so at once, and can be closed there."""
+
+    async def opened() -> Store:
+        return await open_store(f"sqlite:///{tmp_path / 'chats.db'}")
+
+    async def used(store: Store) -> None:
+        session = Session.create(store).for_session("chat")
+        for call in (session.append_message(said("m1")), session.get_history()):
+            with pytest.raises(NotSupportedError, match="event loop"):
+                await call
+        await store.close()
+
+    asyncio.run(used(asyncio.run(opened())))

@@ -17,7 +17,7 @@ FOLDERS = sorted((FIXTURES / "chatgpt").iterdir())
 
 def parsed(export: Path) -> tuple[list[Conversation], list[Problem]]:
     """Return what stands in an export."""
-    found = list(conversations(export, choose_formats("auto")))
+    found = list(conversations(str(export), choose_formats("auto")))
     return (
         [item for item in found if isinstance(item, Conversation)],
         [item for item in found if isinstance(item, Problem)],

@@ -57,12 +57,16 @@ def test_torn_first_line_does_not_hide_the_others() -> None:
     assert [value for _, _, value in places(read_document("f", b'{"a":\n{"a":2}\n'))] == [{"a": 2}]
 
 
-@pytest.mark.parametrize("data", [b'[{"a":1},{"a":2},{"a":', b'[\n{"a":1},\n{"a":2}\n', b'[{"a":1},{"a":2}}'])
-def test_torn_array_is_read_up_to_the_tear(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [(b'[{"a":1},{"a":2},{"a":', 1), (b'[\n{"a":1},\n{"a":2}\n', 4), (b'[{"a":1},\n{"a":2}}', 2)],
+    ids=["in an element", "between lines", "wrong end"],
+)
+def test_torn_array_is_read_up_to_the_tear(data: bytes, line: int) -> None:
     """The elements before the tear of an array are read, and the tear is reported at its place."""
     document = read_document("f", data)
     assert [value for _, _, value in places(document)] == [{"a": 1}, {"a": 2}]
-    assert problems(document) == [(None, 2, False)]
+    assert problems(document) == [(line, 2, False)]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +77,50 @@ def test_what_is_no_json_is_one_problem(data: bytes) -> None:
     document = read_document("f", data)
     assert places(document) == []
     assert len(problems(document)) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "reason"),
+    [
+        (b"<html>", 1, "not JSON: Expecting value at column 1"),
+        (b'{"a": 1,\n"b": }', 2, "not JSON: Expecting value at column 6"),
+        (b'[{"a": 1},\n\n {"b" 2}]', 3, "not JSON: Expecting ':' delimiter at column 7"),
+        (b'[{"a": 1},\n2 3]', 2, "not JSON: A comma or the end is missing at column 3"),
+        (b"[1,\n2] x", 2, "not JSON: More follows after the end of the array at column 4"),
+        (b"[" * 100_000, None, "nested too deep"),
+        (b'{"a":' * 100_000, None, "nested too deep"),
+    ],
+)
+def test_reason_is_exact(data: bytes, line: int | None, reason: str) -> None:
+    """What is wrong with a file is said in words of its own, with the line of the file at which it is."""
+    (problem,) = (item for item in read_document("f", data).read() if isinstance(item, Problem))
+    assert (problem.line, problem.reason) == (line, reason)
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        (b'[{"a":1},{"a":"caf\xe9"}]', (None, 1)),
+        (b'[{"a":"\\ud83d"},{"a":"caf\xe9"}]', (None, 1)),
+        (b'[{"a":"\\ud83d"},{"caf\xe9":1},{', (None, 1)),
+        (b'{"a":1,\n"b":"caf\xe9"}', (2, None)),
+        (b'{"a":1}\n\n{"b":"caf\xe9"}\n', (3, None)),
+    ],
+    ids=["array", "array with a lone surrogate", "torn array", "object", "lines"],
+)
+def test_damaged_text_is_reported(data: bytes, place: tuple[int | None, int | None]) -> None:
+    """An entry with bytes that are no UTF-8 is read, and reported with its place."""
+    document = read_document("f", data)
+    assert "caf\ufffd" in str([value for _, _, value in places(document)])
+    first = next(item for item in document.read() if isinstance(item, Problem))
+    assert (first.line, first.index, first.skipped) == (*place, False)
+    assert first.reason == "damaged text, read with U+FFFD: e9 (hex) is not UTF-8"
+
+
+@pytest.mark.parametrize("shape", [b"[%b, 1]", b'{"k": %b}'], ids=["array", "object"])
+def test_lone_surrogates_are_no_problem(shape: bytes) -> None:
+    """Escapes of lone surrogates are accepted without a word."""
+    assert problems(read_document("f", shape % rb'"a\ud83d b"')) == []
 
 
 @pytest.mark.parametrize(

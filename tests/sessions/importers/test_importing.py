@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventstore.errors import ImportProblemError, InvalidMessageError, LimitExceededError
+from eventstore.errors import ImportProblemError, InvalidArgumentError, InvalidMessageError, LimitExceededError
 from sessions import Session, SessionManager, open_store
 from sessions.importers import Conversation, import_file, importing
 from sessions.store import Store
@@ -46,7 +46,7 @@ async def test_report_tells_what_was_done(tmp_path: Path) -> None:
         empty = await SessionManager(store).get("chatgpt:c")
     assert (report.conversations, report.messages, report.skipped) == (3, 3, 1)
     assert (report.overlays, report.repaired_links) == (0, 0)
-    assert [(problem.file, problem.index) for problem in report.problems] == [("conversations.json", 1)]
+    assert [(problem.file, problem.index) for problem in report.problems] == [(str(path), 1)]
     assert [(one.session_id, one.title, one.messages, one.inserted) for one in report.sessions] == [
         ("chatgpt:a", "A", 2, 2),
         ("chatgpt:b", "B", 1, 1),
@@ -75,6 +75,7 @@ async def test_same_conversation_twice_is_written_once(tmp_path: Path) -> None:
         rehearsed = await import_file(store, tmp_path, dry_run=True)
         report = await import_file(store, tmp_path)
     assert [one.inserted for one in report.sessions] == [1, 0, 1]
+    assert (report.conversations, report.messages) == (3, 4)
     assert rehearsed == report
 
 
@@ -98,7 +99,43 @@ async def test_strict_import_fails_before_it_writes(tmp_path: Path) -> None:
             await import_file(store, path, strict=True)
         assert await store.log.high_water() == 0
         assert (await import_file(store, export(tmp_path, conversation("a", "1")), strict=True)).conversations == 1
-    assert (raised.value.file, raised.value.index) == ("conversations.json", 1)
+    assert (raised.value.file, raised.value.index) == (str(tmp_path / "conversations.json"), 1)
+
+
+async def test_damaged_text_is_imported_and_reported(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are imported as U+FFFD and reported, and a strict import raises before it writes."""
+    path = tmp_path / "latin.json"
+    path.write_bytes(b'[{"id":"a","title":"caf\xe9","mapping":{}},{"id":"b","title":"B","mapping":{}}]')
+    async with open_store("sqlite://") as store:
+        with pytest.raises(ImportProblemError) as raised:
+            await import_file(store, path, strict=True)
+        assert await store.log.high_water() == 0
+        report = await import_file(store, path)
+    assert [one.title for one in report.sessions] == ["caf\ufffd", "B"]
+    assert [(problem.file, problem.index) for problem in report.problems] == [(str(path), 0)]
+    assert report.skipped == 0
+    assert (raised.value.file, raised.value.index) == (str(path), 0)
+
+
+class Bytes:
+    """A path that is bytes."""
+
+    def __fspath__(self) -> bytes:
+        """Return the path."""
+        return b"path"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", None, 1, b"path", Bytes(), "a\0b", Path("a\0b")],
+    ids=["empty", "None", "number", "bytes", "bytes of a path", "NUL", "NUL in a path"],
+)
+async def test_what_is_no_path_is_refused(path: Any) -> None:
+    """An empty path, a path with a NUL and what is no path at all are refused by the argument's name."""
+    async with open_store("sqlite://") as store:
+        with pytest.raises(InvalidArgumentError) as raised:
+            await import_file(store, path)
+    assert raised.value.argument == "path"
 
 
 async def test_unstorable_conversation_costs_only_itself(tmp_path: Path) -> None:
