@@ -12,8 +12,8 @@ from replay.cli import care, demo, graph, importing, log, overview, search, show
 from replay.cli.failures import USAGE, Failure, explain
 from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
 from replay.cli.pipes import quiet
+from replay.cli.program import NAME
 
-NAME = "eventstore"
 DISTRIBUTION = "session-eventstore"
 
 app = typer.Typer(

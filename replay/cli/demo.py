@@ -45,7 +45,7 @@ async def _refuse_other_stores(run: Run) -> None:
     from replay.cli.demo_sessions import MAIN, SOURCE
     from replay.cli.failures import Failure
     from replay.cli.opening import locate, reading
-    from replay.cli.options import command_line
+    from replay.cli.program import command_line
 
     location = locate(run)
     if not location.path.exists() or not location.path.stat().st_size:
@@ -103,7 +103,7 @@ async def _walk(store: Store, out: Output, path: Path) -> None:
 def _step(out: Output, says: str, *words: str) -> None:
     from rich.text import Text
 
-    from replay.cli.options import command_line
+    from replay.cli.program import command_line
 
     out.print()
     out.print(Text(says, style="bold"))
@@ -113,7 +113,7 @@ def _step(out: Output, says: str, *words: str) -> None:
 def _say_what_next(run: Run) -> None:
     from rich.text import Text
 
-    from replay.cli.options import command_line
+    from replay.cli.program import command_line
 
     run.out.print()
     run.out.print(Text("The store is left for you to explore. Try next:", style="bold"))

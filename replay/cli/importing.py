@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sessions.store import Store
 
 STDIN: Final = "-"
+COPIED: Final = "eventstore-stdin-"
+"""How the name of the folder begins in which the copy of stdin is."""
 STAYS: Final = "what is stored stays, run it again to go on"
 SHOWN: Final = 20
 """How many problems a person is shown."""
@@ -79,7 +81,7 @@ def _readable(name: str) -> Iterator[Path]:
         path.stat()
         yield path
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix=COPIED) as folder:
         copy = Path(folder) / "stdin"
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
@@ -110,6 +112,9 @@ def _tell(tell: Report, before: int, done: int, title: str) -> None:
 async def _import(
     store: Store, out: Output, name: str, sources: Sequence[Path], *, dry_run: bool, strict: bool
 ) -> ImportReport:
+    from msgspec.structs import replace
+
+    from eventstore.errors import ImportProblemError
     from replay.cli.progress import progress
     from sessions.importers import import_file
 
@@ -118,10 +123,24 @@ async def _import(
         done = 0
         for source in sources:
             heard = partial(_tell, tell, done)
-            report = await import_file(store, source, format=name, dry_run=dry_run, strict=strict, progress=heard)
-            reports.append(report)
+            try:
+                report = await import_file(store, source, format=name, dry_run=dry_run, strict=strict, progress=heard)
+            except ImportProblemError as error:
+                raise ImportProblemError(_shown(source, error.file), error.reason, error.line, error.index) from error
+            problems = [replace(problem, file=_shown(source, problem.file)) for problem in report.problems]
+            reports.append(replace(report, problems=problems))
             done += report.conversations
     return _merged(reports)
+
+
+def _is_copy(source: Path) -> bool:
+    return source.name == "stdin" and source.parent.name.startswith(COPIED)
+
+
+def _shown(source: Path, file: str) -> str:
+    """The name of a file as a person knows it: the copy of stdin has none that says anything."""
+    copy = str(source)
+    return source.name + file.removeprefix(copy) if _is_copy(source) and file.startswith(copy) else file
 
 
 def _merged(reports: Sequence[ImportReport]) -> ImportReport:

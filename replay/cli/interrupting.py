@@ -1,4 +1,4 @@
-"""Ctrl-C: the work is called off, and the process ends soon, though a thread of the driver may still wait for a lock."""
+"""Ctrl-C: the work is called off, and the process ends soon, though a thread of the driver may wait for a lock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, Final, TypeVar
@@ -22,10 +21,13 @@ GRACE: Final = 1.0
 
 def run_async(work: Coroutine[Any, Any, T], *, advice: str | None = None) -> T:
     """Run it in an event loop of its own; raises Failure, with the advice in it, when a person interrupts it."""
+    ended = threading.Event()
     try:
-        return asyncio.run(_watched(work, advice))
+        return asyncio.run(_watched(work, advice, ended))
     except KeyboardInterrupt:
         raise interrupted(advice) from None
+    finally:
+        ended.set()
 
 
 def interrupted(advice: str | None = None) -> Failure:
@@ -33,13 +35,13 @@ def interrupted(advice: str | None = None) -> Failure:
     return Failure(f"interrupted: {advice}" if advice else "interrupted", exit_code=INTERRUPTED)
 
 
-async def _watched(work: Coroutine[Any, Any, T], advice: str | None) -> T:
+async def _watched(work: Coroutine[Any, Any, T], advice: str | None, ended: threading.Event) -> T:
     calling_off = signal.getsignal(signal.SIGINT)
     if not callable(calling_off) or threading.current_thread() is not threading.main_thread():
         return await work
 
     def call_off(number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=_end, args=[advice], daemon=True).start()
+        threading.Thread(target=_end, args=[advice, ended], daemon=True).start()
         calling_off(number, frame)
 
     signal.signal(signal.SIGINT, call_off)
@@ -49,9 +51,9 @@ async def _watched(work: Coroutine[Any, Any, T], advice: str | None) -> T:
         signal.signal(signal.SIGINT, calling_off)
 
 
-def _end(advice: str | None) -> None:
-    """End the process, when it is still there after the time of grace: what was not committed is rolled back."""
-    time.sleep(GRACE)
-    interrupted(advice).tell(sys.stderr)
-    sys.stderr.flush()
-    os._exit(INTERRUPTED)
+def _end(advice: str | None, ended: threading.Event) -> None:
+    """End the process, when the work has not ended in its time: what was not committed is rolled back."""
+    if not ended.wait(GRACE):
+        interrupted(advice).tell(sys.stderr)
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from replay.cli.failures import NOT_FOUND, SCHEMA, UNAVAILABLE, USAGE, Failure
-from replay.cli.options import EXAMPLE_URL, command_line
+from replay.cli.options import EXAMPLE_URL
+from replay.cli.program import command_line
 
 if TYPE_CHECKING:
     from eventstore.errors import SchemaVersionError

@@ -27,7 +27,7 @@ def visible(text: str) -> str:
 
 
 def label(text: str) -> str:
-    """An id, a name or the like, in which line breaks, tabs and what turns the direction of text are made visible too."""
+    """An id, a name or the like: line breaks, tabs and what turns the direction of text are made visible too."""
     return _TURNS.sub("\ufffd", _BREAKS.sub(lambda found: chr(0x2400 + ord(found[0])), visible(text)))
 
 

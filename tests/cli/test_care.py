@@ -89,7 +89,7 @@ def test_interrupted_rebuild_stops(url: str, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(replay, "rebuild", endless)
     ran = eventstore("rebuild", "--store", url)
-    assert (ran.code, ran.out, ran.err) == (130, "", "")
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
     assert stopped == ["_StoppedError"]
 
 

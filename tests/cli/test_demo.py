@@ -41,6 +41,7 @@ def test_walk(place: Path) -> None:
         "Try next:",
     ):
         assert shown in ran.out
+    assert all(line == line.rstrip() for line in ran.out.splitlines())
     assert all(len(line) <= 80 for line in ran.out.splitlines() if str(place) not in line)
 
 

@@ -61,6 +61,9 @@ def test_error_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "said"),
     [
         (["--nothing"], "No such option: --nothing"),
+        (["demo", "--json"], "demo prints for people only, and takes no --json"),
+        (["--json", "ls"], "--json stands after the command's name"),
+        (["import", "auto", ""], "a PATH is empty"),
         (["lst"], "No such command 'lst'"),
         (["show"], "Missing argument 'SESSION'"),
         (["ls", "-n", "many"], "-n"),
@@ -77,6 +80,22 @@ def test_usage_error(arguments: list[str], said: str) -> None:
     assert error.startswith("error: ")
     assert said in error
     assert hint.endswith("--help` says more")
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("database is locked", "keeps it locked"),
+        ("database or disk is full", "make room"),
+        ("attempt to write a readonly database", "may write"),
+        ("file is not a database", "of another kind"),
+        ("unable to open database file", "are there"),
+        ("database disk image is malformed", "damaged"),
+    ],
+)
+def test_advice_for_each_reason(reason: str, advice: str) -> None:
+    """A store that cannot be reached comes with the advice for why that is so."""
+    assert advice in str(explain(errors.StoreUnavailableError(reason)).hint)
 
 
 def test_traceback_on_request(url: str) -> None:

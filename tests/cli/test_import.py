@@ -106,7 +106,12 @@ def test_nothing_to_import(url: str, tmp_path: Path) -> None:
     ran = eventstore("import", "auto", str(notes), "--store", url, "--table")
     assert ran.code == 1
     assert ran.lines[:2] == ["read: 0 conversations, 0 messages, 0 branches", "written: nothing"]
-    assert ran.lines[3].startswith("  notes.txt")
+    assert ran.lines[3].startswith(f"  {notes}")
+    piped = eventstore("import", "auto", str(notes), "--store", url)
+    assert piped.value["problems"]
+    assert ran.err == piped.err
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith(f"error: nothing could be imported: {notes}")
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,50 @@ def test_file_without_a_store(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("CREATE TABLE t (x)")
     connection.close()
-    for name in ("empty.db", "other.db"):
-        ran = eventstore("ls", "--store", f"sqlite:///{tmp_path / name}")
-        assert (ran.code, ran.out) == (3, "")
-        assert ran.err.startswith(f"error: {tmp_path / name} holds no store\n")
+    ran = eventstore("ls", "--store", f"sqlite:///{tmp_path / 'empty.db'}")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith(f"error: {tmp_path / 'empty.db'} holds no store\nhint: `eventstore import")
+    ran = eventstore("ls", "--store", f"sqlite:///{tmp_path / 'other.db'}")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith(f"error: {tmp_path / 'other.db'} is another program's database and holds no store\n")
+    assert "import" not in ran.err
+
+
+def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    """What would write refuses a database of another program, and changes no byte of it."""
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    before = (tmp_path / "other.db").read_bytes()
+    source = Path(__file__).parents[1] / "fixtures" / "shared" / "chatgpt" / "tree-branches"
+    ran = eventstore("import", "auto", str(source), "--store", f"sqlite:///{tmp_path / 'other.db'}")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: {tmp_path / 'other.db'} is another program's database\n")
+    assert (tmp_path / "other.db").read_bytes() == before
+    assert [file.name for file in tmp_path.glob("other*")] == ["other.db"]
+
+
+def test_projection_that_must_be_filled_again(tmp_path: Path, url: str) -> None:
+    """A store of which a projection is out of date says what fills it again."""
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute("UPDATE projections SET stale = 1")
+    connection.close()
+    ran = eventstore("ls", "--store", url)
+    assert (ran.code, ran.out) == (8, "")
+    assert ran.err == (
+        f"error: {tmp_path / 'store.db'} has to be filled again from its log\n"
+        f"hint: `eventstore rebuild --store {url}` does that\n"
+    )
+    assert eventstore("rebuild", "--store", url).code == 0
+    assert eventstore("ls", "--store", url).code == 0
+
+
+def test_data_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder that cannot be made is a store that cannot be reached."""
+    monkeypatch.setenv("XDG_DATA_HOME", "/dev/null/data")
+    ran = eventstore("import", "auto", __file__)
+    assert (ran.code, ran.out) == (6, "")
+    assert ran.err.startswith("error: /dev/null/data/eventstore: ")
 
 
 def test_file_that_is_no_database(tmp_path: Path) -> None:

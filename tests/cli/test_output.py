@@ -78,8 +78,36 @@ def test_empty_table() -> None:
     assert printed("table", []) == ""
 
 
-def test_narrow_terminal_cuts_no_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However narrow the terminal, only the free column is cut, since an id that is cut is of no use."""
+@pytest.mark.parametrize("width", [1, 5, 12, 20, 25, 40])
+def test_table_fits_a_narrow_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal, no line is wider and something is shown of every record."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = printed("table", [{"id": "chatgpt:0190", "size": 12_345, "text": "some more words"}] * 2).splitlines()
+    assert len(lines) == 3
+    assert all(0 < len(line) <= width for line in lines)
+
+
+def test_columns_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is left out, the spare columns first, and the first and the free one stay."""
+    monkeypatch.setenv("COLUMNS", "22")
+    columns = [*COLUMNS[:1], Column(title="S", cell=lambda _: "spare", spare=True), *COLUMNS[1:]]
+    _, row = printed("table", [{"id": "a", "size": 1, "text": "text"}], columns=columns).splitlines()
+    assert row == "a   spare     1  text"
     monkeypatch.setenv("COLUMNS", "20")
-    _, row = printed("table", [{"id": "chatgpt:0190a6f2", "size": 12_345, "text": "some more words"}]).splitlines()
-    assert row == "chatgpt:0190a6f2  12345  some more w…"
+    _, row = printed("table", [{"id": "a", "size": 1, "text": "text"}], columns=columns).splitlines()
+    assert row == "a      1  text"
+
+
+def test_no_width_is_the_usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A width of no columns is as good as none."""
+    monkeypatch.setenv("COLUMNS", "0")
+    assert printed("table", [{"id": "a", "size": 1, "text": "text"}]).splitlines() == [
+        "ID  SIZE  TEXT",
+        "a      1  text",
+    ]
+
+
+def test_no_trailing_blanks() -> None:
+    """No line of a table ends in blanks."""
+    records = [{"id": "a", "size": 1, "text": text} for text in ("longer", "t")]
+    assert all(line == line.rstrip() for line in printed("table", records).splitlines())

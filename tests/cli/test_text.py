@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.cli.text import ShortIds, age, clock, compact, counted, first_words, one_line, visible
+from replay.cli.text import ShortIds, age, clock, compact, counted, first_words, label, one_line, visible
 
 NOW = dt.datetime(2026, 5, 2, 12, tzinfo=dt.UTC)
 
@@ -19,6 +19,14 @@ def test_visible_text_has_no_controls(text: str) -> None:
     for before, after in zip(text, shown, strict=True):
         control = ord(before) < 0x20 or 0x7F <= ord(before) < 0xA0
         assert (after != before) == (control and before not in "\t\n")
+
+
+def test_label() -> None:
+    """In an id, a role or a name also line breaks, tabs and turns of direction are made visible."""
+    assert label("a\nb\tc\u202ed\u2066e\u200ff\x1bg") == "a␊b␉c\ufffdd\ufffde\ufffdf␛g"
+    assert ShortIds(["a\nb"])("a\nb") == "a␊b"
+    assert one_line("a\nb\u202e") == "a b\ufffd"
+    assert visible("a\n\u200fb") == "a\n\u200fb"
 
 
 @given(st.text())
