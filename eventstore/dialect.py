@@ -26,7 +26,7 @@ from eventstore.errors import (
     StoreClosedError,
     StoreUnavailableError,
 )
-from eventstore.ports import Order, Tx
+from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 
 Synchronous = Literal["full", "normal"]
@@ -198,26 +198,28 @@ def _guards(table: str) -> tuple[str, str, str]:
 class FtsIndex:
     """A full-text index of ready-made tokens: FTS5 without content, read by row number and ranked by BM25.
 
-    Tokens hold no ASCII character but letters and digits, so that the plain tokenizer gives them back unchanged.
+    Tokens hold no ASCII character but letters and digits, so that the plain tokenizer gives them back unchanged. A
+    row's scope is a token in a column of its own, which counts for nothing in the rank.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._add = Statement(text(f"INSERT INTO {name} (rowid, terms) VALUES (:row, :terms)"), "row", "terms")
+        insert = f"INSERT INTO {name} (rowid, terms, scope) VALUES (:row, :terms, :scope)"
+        self._add = Statement(text(insert), "row", "terms", "scope")
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
-        self._terms = Statement(text(f"SELECT term, doc, offset FROM {name}_vocabulary"))
+        self._terms = Statement(text(f"SELECT term, doc, col, offset FROM {name}_vocabulary"))
 
     def create(self, tx: Tx) -> None:
         """Create the index."""
-        ddl = f"CREATE VIRTUAL TABLE {self.name} USING fts5(terms, content='', tokenize='ascii')"
+        ddl = f"CREATE VIRTUAL TABLE {self.name} USING fts5(terms, scope, content='', tokenize='ascii')"
         tx.execute(Statement(text(ddl)))
+        tx.execute(Statement(text(f"INSERT INTO {self.name} ({self.name}, rank) VALUES ('rank', 'bm25(1.0, 0.0)')")))
         vocabulary = f"CREATE VIRTUAL TABLE {self.name}_vocabulary USING fts5vocab({self.name}, instance)"
         tx.execute(Statement(text(vocabulary)))
 
-    def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Add the tokens of rows that are not in the index."""
-        # FTS5 writes out what it has gathered whenever a row number falls, so rows go in in rising order.
-        tx.executemany(self._add, sorted((row, " ".join(tokens)) for row, tokens in rows))
+    def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+        """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
+        tx.executemany(self._add, [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows])
 
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""
@@ -228,25 +230,29 @@ class FtsIndex:
         for name in (f"{self.name}_vocabulary", self.name):
             tx.execute(Statement(text(f"DROP TABLE IF EXISTS {name}")))
 
-    def query(self, phrases: Sequence[Sequence[str]]) -> str:
-        """The parameter `query` of `hits` for rows that hold every phrase."""
+    def query(self, phrases: Sequence[Sequence[str]], scope: int | None = None) -> str:
+        """The parameter `query` of `hits` for rows that hold every phrase, of one scope or of all."""
+        if scope is not None:
+            phrases = [*phrases, [_scope_token(scope)]]
         return " AND ".join(f'"{" ".join(phrase)}"' for phrase in phrases)
 
-    def hits(self, order: Order) -> Subquery:
-        """The best or the highest rows, as columns `row_no` and `rank`, to be joined with what they stand for.
+    def hits(self) -> Subquery:
+        """The rows that hold what the parameter `query` asks for, as columns `row_no` and `rank`: to be joined.
 
-        Its parameters are `query`, `low` and `high` for the row numbers, and `limit`. A smaller rank is a better match;
-        equal ranks count highest row first. Highest first, all ranks are 0.
+        A smaller rank is a better match; it is worked out only where it is asked for, and takes a look at every row
+        that holds one of the phrases, the scope included. Ordered by falling `row_no` the rows come as they are read.
         """
-        # The rank is worked out only where it orders: it takes a look at every row that holds the words.
-        rank, ordered = {"relevance": ("rank", "rank, rowid DESC"), "newest": ("0.0", "rowid DESC")}[order]
-        where = f"{self.name} MATCH :query AND rowid BETWEEN :low AND :high"
-        found = f"SELECT rowid AS row_no, {rank} AS rank FROM {self.name} WHERE {where} ORDER BY {ordered} LIMIT :limit"
+        found = f"SELECT rowid AS row_no, rank AS rank FROM {self.name} WHERE {self.name} MATCH :query"
         return text(found).columns(column("row_no", BigInteger), column("rank", Float)).subquery("hits")
 
     def terms(self, tx: Tx) -> Iterator[Row]:
-        """Every (token, row number, place) of the index, in that order; for comparing it with its source."""
+        """Every (token, row number, column, place) of the index, in that order; for comparing it with its source."""
         return tx.iterate(self._terms)
+
+
+def _scope_token(scope: int) -> str:
+    """A token that no text gives: a symbol parts words, but the plain tokenizer takes it for a letter."""
+    return f"\u00a7{scope}"
 
 
 _text_index = cache(FtsIndex)

@@ -52,8 +52,8 @@ class TextIndex(Protocol):
     def create(self, tx: Tx) -> None:
         """Create the index."""
 
-    def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Add the tokens of rows that are not in the index."""
+    def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+        """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
 
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""
@@ -61,18 +61,18 @@ class TextIndex(Protocol):
     def drop(self, tx: Tx) -> None:
         """Drop the index."""
 
-    def query(self, phrases: Sequence[Sequence[str]]) -> str:
-        """The parameter `query` of `hits` for rows that hold every phrase."""
+    def query(self, phrases: Sequence[Sequence[str]], scope: int | None = None) -> str:
+        """The parameter `query` of `hits` for rows that hold every phrase, of one scope or of all."""
 
-    def hits(self, order: Order) -> Subquery:
-        """The best or the highest rows, as columns `row_no` and `rank`, to be joined with what they stand for.
+    def hits(self) -> Subquery:
+        """The rows that hold what the parameter `query` asks for, as columns `row_no` and `rank`: to be joined.
 
-        Its parameters are `query`, `low` and `high` for the row numbers, and `limit`. A smaller rank is a better match;
-        equal ranks count highest row first. Highest first, all ranks are 0.
+        A smaller rank is a better match; it is worked out only where it is asked for, and takes a look at every row
+        that holds one of the phrases, the scope included. Ordered by falling `row_no` the rows come as they are read.
         """
 
     def terms(self, tx: Tx) -> Iterator[Row]:
-        """Every (token, row number, place) of the index, in that order; for comparing it with its source."""
+        """Every (token, row number, column, place) of the index, in that order; for comparing it with its source."""
 
 
 class Dialect(Protocol):

@@ -1,6 +1,6 @@
 """Full-text search over messages: the text index is filled with our own tokens, and hits are read from the tree.
 
-An index row is numbered by its message's stream and version: a session is a range of rows, newest last.
+An index row has the number of its message's row, the position in the log, and its stream for a scope.
 """
 
 from __future__ import annotations
@@ -10,42 +10,39 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import bindparam, literal, select
 
 from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
 from eventstore.events import MessageAppended
 from eventstore.ports import Order, TextIndex, Tx
 from eventstore.statements import Row, Statement
-from eventstore.tables import events
 from projections.analysis import REVISION, Query, analyse, parse_query, snippet
 from projections.base import Projection
 from projections.message import message_text
 from projections.message_tree import messages
 
 INDEX = "assistant_fts"
-VERSION_BITS = 32
-MORE_FOR_TIES = 100
-"""How many hits more than asked for are ranked across sessions, so that equal ranks can be put newest first."""
-
-LAST_ROW = (1 << 63) - 1
 MOST_HITS = 1 << 40
 """More than any store holds, and a number that every engine takes as a limit."""
 
 
 @cache
-def _hits(index: TextIndex, order: Order) -> Statement:
-    """The query for the index rows that match, with the messages that they stand for."""
-    hits = index.hits(order)
-    version = hits.c.row_no.bitwise_and((1 << VERSION_BITS) - 1)
-    event = (events.c.stream_no == hits.c.row_no.bitwise_rshift(VERSION_BITS)) & (events.c.version == version)
+def _hits(index: TextIndex, order: Order, *, in_one_stream: bool) -> Statement:
+    """The query for the messages that match, best or newest first, equal ranks newest first."""
+    hits = index.hits()
+    newest = hits.c.row_no.desc()
+    best = select(hits.c.row_no, hits.c.rank if order == "relevance" else literal(0).label("rank"))
+    best = best.order_by(*((hits.c.rank, newest) if order == "relevance" else (newest,))).limit(bindparam("limit"))
+    if in_one_stream:
+        in_stream = (messages.c.row_id == hits.c.row_no) & (messages.c.stream_no == bindparam("stream_no"))
+        best = best.join(messages, in_stream)
+    # The messages are read once it is known which: sorting all that match with their content would cost more.
+    chosen = best.subquery("best")
     found = (messages.c.id, messages.c.session_id, messages.c.role, messages.c.content, messages.c.created_at)
-    query = (
-        select(hits.c.rank, messages.c.row_id, *found)
-        .select_from(hits.join(events, event).join(messages, messages.c.row_id == events.c.position))
-        .order_by(hits.c.rank, hits.c.row_no.desc())
-    )
-    return Statement(query, "query", "low", "high", "limit")
+    query = select(*found).select_from(chosen.join(messages, messages.c.row_id == chosen.c.row_no))
+    query = query.order_by(chosen.c.rank, chosen.c.row_no.desc())
+    return Statement(query, "query", *(("stream_no",) if in_one_stream else ()), "limit")
 
 
 class SearchResult(msgspec.Struct, frozen=True, dict=True):
@@ -86,19 +83,19 @@ class SearchIndex(Projection):
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
         """Index the messages' tokens."""
-        rows: list[tuple[int, list[str]]] = []
+        rows: list[tuple[int, list[str], int]] = []
         for envelope in envelopes:
             if isinstance(envelope.event, MessageAppended):
                 tokens = analyse(message_text(envelope.event.message))
                 if tokens:
-                    rows.append((_index_row(envelope.stream_no, envelope.version), tokens))
+                    rows.append((envelope.position, tokens, envelope.stream_no))
         tx.dialect.text_index(INDEX).add(tx, rows)
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
         """Every token of the index with its place, in order; nothing for one stream, since the index knows none."""
         if stream_no is None:
-            for token, row_id, place in tx.dialect.text_index(INDEX).terms(tx):
-                yield (INDEX, row_id, place, token)
+            for token, row_id, column, place in tx.dialect.text_index(INDEX).terms(tx):
+                yield (INDEX, row_id, column, place, token)
 
 
 def search(
@@ -108,34 +105,16 @@ def search(
     query = parse_query(text)
     if not query.phrases or limit == 0:
         return []
-    limit = min(limit, MOST_HITS)
-    if stream_no is None:
-        found = _best_of_all(tx, query, limit, order)
-    else:
-        found = _found(tx, query, _index_row(stream_no, 0), _index_row(stream_no + 1, 0) - 1, limit, order)
+    index = tx.dialect.text_index(INDEX)
+    # In the rank a scope would count as a word that has to be looked up in all its rows; when the newest are asked for
+    # it is what leads straight to them.
+    scope = stream_no if order == "newest" else None
+    streams = () if stream_no is None else (stream_no,)
+    statement = _hits(index, order, in_one_stream=stream_no is not None)
+    found = tx.fetch(statement, (index.query(query.phrases, scope), *streams, min(limit, MOST_HITS)))
     results: list[SearchResult] = []
-    for _rank, _position, message_id, session_id, role, content, created_at in found:
+    for message_id, session_id, role, content, created_at in found:
         body = message_text(decode_json(content))
         time = tx.dialect.to_time(created_at)
         results.append(SearchResult(message_id, session_id, role, body, time, query, highlight))
     return results
-
-
-def _best_of_all(tx: Tx, query: Query, limit: int, order: Order) -> list[Row]:
-    """The hits in all sessions: the index has equal ranks by session, people want the newest first."""
-    wanted = limit + MORE_FOR_TIES
-    found = _found(tx, query, 0, LAST_ROW, wanted, order)
-    while len(found) == wanted and found[limit - 1][0] == found[-1][0]:
-        wanted *= 4
-        found = _found(tx, query, 0, LAST_ROW, wanted, order)
-    found.sort(key=lambda hit: (hit[0], -hit[1]))
-    return found[:limit]
-
-
-def _found(tx: Tx, query: Query, low: int, high: int, limit: int, order: Order) -> list[Row]:
-    index = tx.dialect.text_index(INDEX)
-    return tx.fetch(_hits(index, order), (index.query(query.phrases), low, high, limit))
-
-
-def _index_row(stream_no: int, version: int) -> int:
-    return stream_no << VERSION_BITS | version
