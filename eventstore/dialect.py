@@ -195,6 +195,10 @@ def _guards(table: str) -> tuple[str, str, str]:
     return f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"
 
 
+# Merging from eight segments of a size on, instead of four, rewrites an index a third less often while it grows.
+_INDEX_SETTINGS: dict[str, str | int] = {"rank": "bm25(1.0, 0.0)", "automerge": 8}
+
+
 class FtsIndex:
     """A full-text index of ready-made tokens: FTS5 without content, read by row number and ranked by BM25.
 
@@ -213,7 +217,9 @@ class FtsIndex:
         """Create the index."""
         ddl = f"CREATE VIRTUAL TABLE {self.name} USING fts5(terms, scope, content='', tokenize='ascii')"
         tx.execute(Statement(text(ddl)))
-        tx.execute(Statement(text(f"INSERT INTO {self.name} ({self.name}, rank) VALUES ('rank', 'bm25(1.0, 0.0)')")))
+        for setting, value in _INDEX_SETTINGS.items():
+            configure = f"INSERT INTO {self.name} ({self.name}, rank) VALUES ('{setting}', {value!r})"
+            tx.execute(Statement(text(configure)))
         vocabulary = f"CREATE VIRTUAL TABLE {self.name}_vocabulary USING fts5vocab({self.name}, instance)"
         tx.execute(Statement(text(vocabulary)))
 

@@ -77,7 +77,13 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
     @classmethod
     def stored(cls, json: bytes | str, created_at: dt.datetime | str | None) -> Message:
         """A message from its JSON and its time, which may be the ISO-8601 text of its column."""
-        return cls.all_stored([(json, created_at)])[0]
+        try:
+            message = _decoder.decode(json)
+        except msgspec.DecodeError:
+            message = msgspec.convert(decode_json(json), Message)
+        msgspec.structs.force_setattr(message, "_json", json)
+        msgspec.structs.force_setattr(message, "_time", created_at)
+        return message
 
     @classmethod
     def all_stored(cls, rows: Iterable[tuple[bytes | str, dt.datetime | str | None]]) -> list[Message]:

@@ -42,17 +42,6 @@ def test_help_loads_no_driver(arguments: list[str]) -> None:
     assert sorted(loaded.intersection(HEAVY)) == []
 
 
-def test_help_is_quick() -> None:
-    """Help is there in less than 250 milliseconds, interpreter and all."""
-
-    def seconds() -> float:
-        started = time.perf_counter()
-        assert process("--help").code == 0
-        return time.perf_counter() - started
-
-    assert min(seconds() for _ in range(5)) < 0.25
-
-
 def test_help_lists_the_commands() -> None:
     """Help lists every command there is, and nothing is listed that is not there."""
     out = eventstore("--help").out
