@@ -71,9 +71,9 @@ class Database:
 
     async def read(self, query: Callable[[RawTx], T]) -> T:
         """Run a plain function on one consistent state of the database; it must not write."""
-        self._check_usable()
         if self.dialect.in_memory:
-            return await self._snapshot(self._writer.driver_connection, query)
+            return await self.read_on_writer(query)
+        self._check_usable()
         async with self._readers:
             # Kept out of the pool between reads: taking one from it costs more than most reads do.
             connection = self._idle.pop() if self._idle else await self._checkout()
@@ -81,6 +81,11 @@ class Database:
                 return await self._snapshot(connection.driver_connection, query)
             finally:
                 self._idle.append(connection)
+
+    async def read_on_writer(self, query: Callable[[RawTx], T]) -> T:
+        """Run a query on the writing connection, between its transactions; before others open a file that changes."""
+        self._check_usable()
+        return await self._snapshot(self._writer.driver_connection, query)
 
     async def write(self, work: Callable[[RawTx], T]) -> T:
         """Run a plain function in one writing transaction: committed when it returns, rolled back when it raises."""

@@ -266,8 +266,8 @@ async def open_log(
     database = await Database.open(dialect)
     try:
         if not create_tables:
-            await database.read(lambda tx: migrations.check(tx, projections))
-        is_missing = await database.read(lambda tx: migrations.missing(tx, projections))
+            await database.read_on_writer(lambda tx: migrations.check(tx, projections))
+        is_missing = await database.read_on_writer(lambda tx: migrations.missing(tx, projections))
         await database.prepare_file()
         if is_missing:
             await database.write(lambda tx: _prepare(tx, projections))
