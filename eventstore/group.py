@@ -146,7 +146,7 @@ class Group:
 
     def _repeated_in_all(self, proposals: Mapping[str, Proposed]) -> list[Envelope]:
         """What the first append wrote to all its streams; a repeat beside news in another stream is refused."""
-        if not any(isinstance(item, tuple) for proposed in proposals.values() for item in proposed):
+        if not _have_ids(proposals):
             return []
         repeated = {name: self._repeated(self._head(name), proposed) for name, proposed in proposals.items()}
         first = next((envelopes[0] for envelopes in repeated.values() if envelopes), None)
@@ -252,6 +252,14 @@ def apply(tx: Tx, projection: Projection, envelopes: Sequence[Envelope]) -> None
         if isinstance(tx.dialect.translate(error), StoreUnavailableError):
             raise
         raise ProjectionError(projection.name, f"{type(error).__name__}: {error}") from error
+
+
+def _have_ids(proposals: Mapping[str, Proposed]) -> bool:
+    for proposed in proposals.values():
+        for item in proposed:
+            if isinstance(item, tuple):
+                return True
+    return False
 
 
 def _conflict(stream_id: str, expected: ExpectedVersion, actual: int) -> VersionConflictError | None:

@@ -13,7 +13,7 @@ from eventstore.envelope import Envelope
 from eventstore.errors import InvalidArgumentError, MessageNotFoundError
 from eventstore.events import Event, LeafSelected
 from eventstore.expected import ANY
-from eventstore.heads import Head
+from eventstore.heads import Committed, Head
 from eventstore.limits import check_id
 from eventstore.ports import Order, Tx
 from eventstore.rows import find_stream
@@ -22,7 +22,7 @@ from projections.directory import NO_SESSION
 from projections.message_tree import find_message, tip_id
 from projections.search_index import SearchResult, search
 from sessions.appending import AUTO, AppendMessages, AppendResult, Auto, Parent
-from sessions.message import Message, accept, lookup_id
+from sessions.message import Accepted, Message, accept, lookup_id
 from sessions.store import Store
 
 Given = Message | Mapping[str, Any]
@@ -59,33 +59,37 @@ class StoredSession:
         InvalidMessageError, LimitExceededError, and VersionConflictError when the session is not at the expected
         version; then nothing was written.
         """
-        return (await self._append([message], parent_id, expected_version, metadata))[0]
+        accepted = accept(message, self.store.limits)
+        committed = await self._transact([accepted], parent_id, expected_version, metadata)
+        first: Envelope | None = committed.result[0]
+        return _result(accepted, first or committed.envelopes[0], inserted=first is None)
 
     async def append_messages(self, messages: Sequence[Given], parent_id: Parent = AUTO) -> list[AppendResult]:
         """Append messages in one transaction, each under the one before it: all of them or none."""
-        return await self._append(messages, parent_id, None, None)
-
-    async def _append(
-        self,
-        messages: Sequence[Given],
-        parent_id: Parent,
-        expected_version: int | None,
-        metadata: dict[str, Any] | None,
-    ) -> list[AppendResult]:
         accepted = [accept(message, self.store.limits) for message in _checked_list(messages)]
         if not accepted:
             return []
-        expected = ANY if expected_version is None else expected_version
-        has_id = parent_id is not None and not isinstance(parent_id, Auto)
-        decide = AppendMessages(accepted, lookup_id(parent_id, "parent_id") if has_id else parent_id)
-        committed = await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
+        committed = await self._transact(accepted, parent_id)
         written = iter(committed.envelopes)
-        results: list[AppendResult] = []
-        for message, first in zip(accepted, committed.result, strict=True):
-            envelope: Envelope = first or next(written)
-            stored = message.recorded(envelope.recorded_at)
-            results.append(AppendResult(stored, first is None, envelope.version, envelope.position))
-        return results
+        return [
+            _result(message, first or next(written), inserted=first is None)
+            for message, first in zip(accepted, committed.result, strict=True)
+        ]
+
+    async def _transact(
+        self,
+        accepted: Sequence[Accepted],
+        parent_id: Parent,
+        expected_version: int | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Committed:
+        if isinstance(parent_id, str):
+            parent_id = lookup_id(parent_id, "parent_id")
+        elif parent_id is not None and not isinstance(parent_id, Auto):
+            raise InvalidArgumentError("parent_id", f"must be a string, not {type(parent_id).__name__}")
+        expected = ANY if expected_version is None else expected_version
+        decide = AppendMessages(accepted, parent_id)
+        return await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
 
     async def get_message(self, message_id: str) -> Message | None:
         """The message with this id, on any branch."""
@@ -195,6 +199,10 @@ class StoredSession:
 
     def _page_of_tree(self, tx: Tx, after_version: int) -> list[Any]:
         return paths.page_of_tree(tx, self._stream(tx), after_version)
+
+
+def _result(message: Accepted, envelope: Envelope, *, inserted: bool) -> AppendResult:
+    return AppendResult(message.recorded(envelope.recorded_at), inserted, envelope.version, envelope.position)
 
 
 def checked_store(store: object) -> Store:
