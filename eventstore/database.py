@@ -73,7 +73,7 @@ class Database:
         """Run a plain function on one consistent state of the database; it must not write."""
         if self.dialect.in_memory:
             return await self.read_on_writer(query)
-        self._check_usable()
+        self.check_usable()
         async with self._readers:
             # Kept out of the pool between reads: taking one from it costs more than most reads do.
             connection = self._idle.pop() if self._idle else await self._checkout()
@@ -84,7 +84,7 @@ class Database:
 
     async def read_on_writer(self, query: Callable[[RawTx], T]) -> T:
         """Run a query on the writing connection, between its transactions; before others open a file that changes."""
-        self._check_usable()
+        self.check_usable()
         return await self._snapshot(self._writer.driver_connection, query)
 
     async def write(self, work: Callable[[RawTx], T]) -> T:
@@ -102,7 +102,7 @@ class Database:
 
     def start_on_writer(self, function: Callable[[RawConnection], T]) -> asyncio.Future[T]:
         """Have a plain function run on the writing connection's thread; the future gets its result."""
-        self._check_usable()
+        self.check_usable()
         return start_on_thread(self._writer.driver_connection, function)
 
     @contextlib.contextmanager
@@ -139,7 +139,8 @@ class Database:
             for _ in range(READERS):
                 self._readers.release()
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raise StoreClosedError, or NotSupportedError in another event loop than the one it was opened in."""
         if self.closed:
             raise StoreClosedError
         if asyncio.get_running_loop() is not self._loop:

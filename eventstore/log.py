@@ -265,9 +265,8 @@ async def open_log(
     UPCASTERS.check()
     database = await Database.open(dialect)
     try:
-        if not create_tables:
-            await database.read_on_writer(lambda tx: migrations.check(tx, projections))
-        is_missing = await database.read_on_writer(lambda tx: migrations.missing(tx, projections))
+        look = partial(migrations.missing, wanted=projections, may_create=create_tables)
+        is_missing = await database.read_on_writer(look)
         await database.prepare_file()
         if is_missing:
             await database.write(lambda tx: _prepare(tx, projections))

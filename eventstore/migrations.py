@@ -39,8 +39,19 @@ MIGRATIONS: Sequence[Callable[[Tx], None]] = (_create_log,)
 """The n-th step leads to schema version n."""
 
 
-def missing(tx: Tx, wanted: Sequence[Projection]) -> bool:
-    """Whether a step or a projection's tables are missing; raises SchemaVersionError for what cannot be brought up."""
+def missing(tx: Tx, wanted: Sequence[Projection], *, may_create: bool) -> bool:
+    """Whether a step or a projection's tables are missing.
+
+    Raises SchemaVersionError for what cannot be brought up, or may not be.
+    """
+    found = _is_missing(tx, wanted)
+    if found and not may_create:
+        advice = "tables are missing or have to be filled again, and create_tables is off"
+        raise SchemaVersionError(schema_version(tx) or None, len(MIGRATIONS), advice)
+    return found
+
+
+def _is_missing(tx: Tx, wanted: Sequence[Projection]) -> bool:
     version = schema_version(tx)
     if version > len(MIGRATIONS):
         raise SchemaVersionError(version, len(MIGRATIONS), "a newer version of this package wrote this database")
@@ -77,14 +88,6 @@ def migrate(tx: Tx, wanted: Sequence[Projection]) -> list[Projection]:
         tx.execute(_FORGET_PROJECTION, (projection.name,))
         tx.execute(_STAMP_PROJECTION, (projection.name, projection.revision, 0))
     return empty
-
-
-def check(tx: Tx, wanted: Sequence[Projection]) -> None:
-    """Raise SchemaVersionError when tables are missing that this process may not create."""
-    if missing(tx, wanted):
-        found = schema_version(tx) or None
-        advice = "tables are missing or have to be filled again, and create_tables is off"
-        raise SchemaVersionError(found, len(MIGRATIONS), advice)
 
 
 def schema_version(tx: Tx) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from eventstore.crossing import RawConnection
 from eventstore.database import Database
-from eventstore.errors import EventStoreError, NotSupportedError, StoreClosedError, StoreUnavailableError
+from eventstore.errors import EventStoreError, StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
 from eventstore.group import Failure, Group, GroupFailedError
 from eventstore.heads import MARK_STALE, Committed, Decide, Heads
@@ -64,8 +64,7 @@ class Writer:
         """
         if self._closing:
             raise StoreClosedError
-        if asyncio.get_running_loop() is not self._loop:
-            raise NotSupportedError("a store in another event loop than the one it was opened in")
+        self._database.check_usable()
         answer: asyncio.Future[Committed] = self._loop.create_future()
         self._waiting.append(Request(stream_id, decide, expected, metadata, answer))
         if self._idle.is_set():

@@ -100,9 +100,6 @@ _TREE = Statement(
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
 )
-_SIZE = Statement(
-    select(trees.c.messages, trees.c.leaves).where(trees.c.stream_no == bindparam("stream_no")), "stream_no"
-)
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), "stream_no", "run", "parent_run", "fork_ordinal")
 _INSERT_TREE = Statement(insert(trees), "stream_no", "tip", "messages", "leaves", "estimator")
@@ -154,12 +151,6 @@ def tip_id(tx: Tx, stream_no: int) -> str | None:
     """The id of the message that was appended or selected last."""
     rows = tx.fetch(_TIP, (stream_no,))
     return rows[0][0] if rows else None
-
-
-def tree_size(tx: Tx, stream_no: int) -> tuple[int, int]:
-    """How many messages and how many leaves a session's tree has."""
-    rows = tx.fetch(_SIZE, (stream_no,))
-    return (rows[0][0], rows[0][1]) if rows else (0, 0)
 
 
 class _Place(msgspec.Struct):
