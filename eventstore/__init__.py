@@ -8,8 +8,10 @@ from eventstore.errors import (
     ImportProblemError,
     IntegrityError,
     InvalidArgumentError,
+    InvalidCompactionError,
     InvalidMessageError,
     LimitExceededError,
+    MessageDeletedError,
     MessageNotFoundError,
     NotSupportedError,
     ParentNotFoundError,
@@ -24,7 +26,17 @@ from eventstore.errors import (
     UpcasterError,
     VersionConflictError,
 )
-from eventstore.events import AnyEvent, Event, LeafSelected, MessageAppended, SessionCreated
+from eventstore.events import (
+    AnyEvent,
+    CompactionAdded,
+    Event,
+    LeafSelected,
+    MessageAppended,
+    MessagesCleared,
+    MessagesDeleted,
+    MessageUpdated,
+    SessionCreated,
+)
 from eventstore.expected import ANY, NO_STREAM, STREAM_EXISTS
 from eventstore.heads import Committed
 from eventstore.limits import Limits
@@ -38,6 +50,7 @@ __all__ = [
     "STREAM_EXISTS",
     "AnyEvent",
     "Committed",
+    "CompactionAdded",
     "DuplicateEventError",
     "DuplicateMessageError",
     "Envelope",
@@ -48,12 +61,17 @@ __all__ = [
     "InProcessPublisher",
     "IntegrityError",
     "InvalidArgumentError",
+    "InvalidCompactionError",
     "InvalidMessageError",
     "LeafSelected",
     "LimitExceededError",
     "Limits",
     "MessageAppended",
+    "MessageDeletedError",
     "MessageNotFoundError",
+    "MessageUpdated",
+    "MessagesCleared",
+    "MessagesDeleted",
     "NotSupportedError",
     "ParentNotFoundError",
     "ProjectionError",

@@ -210,6 +210,8 @@ class FtsIndex:
         self.name = name
         insert = f"INSERT INTO {name} (rowid, terms, scope) VALUES (:row, :terms, :scope)"
         self._add = Statement(text(insert), "row", "terms", "scope")
+        remove = f"INSERT INTO {name} ({name}, rowid, terms, scope) VALUES ('delete', :row, :terms, :scope)"
+        self._remove = Statement(text(remove), "row", "terms", "scope")
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
         self._terms = Statement(text(f"SELECT term, doc, col, offset FROM {name}_vocabulary"))
 
@@ -226,6 +228,10 @@ class FtsIndex:
     def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
         tx.executemany(self._add, [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows])
+
+    def remove(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+        """Remove rows, given with what they were added with: without content the index cannot know it."""
+        tx.executemany(self._remove, [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows])
 
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""

@@ -77,6 +77,28 @@ class ReservedIdError(EventStoreError):
         self.message_id = message_id
 
 
+class MessageDeletedError(EventStoreError):
+    """The message with this id was deleted: its id is spent until the session's messages are cleared."""
+
+    code = "message_deleted"
+
+    def __init__(self, session_id: str, message_id: str) -> None:
+        super().__init__(f"session {session_id!r}: message {message_id!r} was deleted, and its id is spent")
+        self.session_id = session_id
+        self.message_id = message_id
+
+
+class InvalidCompactionError(EventStoreError):
+    """A compaction was refused: its ends do not lie on one path in order, or its summary is blank."""
+
+    code = "invalid_compaction"
+
+    def __init__(self, session_id: str, reason: str) -> None:
+        super().__init__(f"session {session_id!r}: {reason}")
+        self.session_id = session_id
+        self.reason = reason
+
+
 class SessionExistsError(EventStoreError):
     """A session with this id exists already."""
 

@@ -37,15 +37,10 @@ class SessionCreated(Event, frozen=True, tag="session_created"):
     metadata: dict[str, Any] | None = None
 
 
-class MessageAppended(Event, frozen=True, dict=True, tag="message_appended"):
-    """A message was appended under a parent, or as a root when there is none.
-
-    `raw` is the message's JSON as it came in; `created_at` is an own time that the message's JSON does not hold.
-    """
+class _WithMessage(Event, frozen=True, dict=True):
+    """A fact that holds a whole message: `raw` is its JSON as it came in."""
 
     raw: msgspec.Raw = msgspec.field(name="message")
-    parent_id: str | None = None
-    created_at: dt.datetime | None = None
 
     @cached_property
     def message(self) -> dict[str, Any]:
@@ -54,12 +49,53 @@ class MessageAppended(Event, frozen=True, dict=True, tag="message_appended"):
         return decoded
 
 
+class MessageAppended(_WithMessage, frozen=True, dict=True, tag="message_appended"):
+    """A message was appended under a parent, or as a root when there is none.
+
+    `created_at` is an own time that the message's JSON does not hold.
+    """
+
+    parent_id: str | None = None
+    created_at: dt.datetime | None = None
+
+
+class MessageUpdated(_WithMessage, frozen=True, dict=True, tag="message_updated"):
+    """A message's content was replaced, its place in the tree kept."""
+
+
+class MessagesDeleted(Event, frozen=True, tag="messages_deleted"):
+    """Messages were deleted; what hung below them hangs on their nearest surviving ancestors since."""
+
+    message_ids: list[str]
+
+
+class MessagesCleared(Event, frozen=True, tag="messages_cleared"):
+    """All messages of the session and their compactions went; every message id is free again."""
+
+
 class LeafSelected(Event, frozen=True, tag="leaf_selected"):
     """A person chose the branch that ends with this message."""
 
     message_id: str
 
 
-AnyEvent = SessionCreated | MessageAppended | LeafSelected
+class CompactionAdded(Event, frozen=True, tag="compaction_added"):
+    """A summary stands for a stretch of one path, both ends included, wherever that path is read."""
+
+    id: str
+    summary: str
+    from_message_id: str
+    to_message_id: str
+
+
+AnyEvent = (
+    SessionCreated
+    | MessageAppended
+    | MessageUpdated
+    | MessagesDeleted
+    | MessagesCleared
+    | LeafSelected
+    | CompactionAdded
+)
 
 EVENT_TYPES: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

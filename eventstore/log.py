@@ -22,7 +22,7 @@ from eventstore.group import apply
 from eventstore.heads import Committed, Decide, Head, Proposal
 from eventstore.hints import Hints, Now
 from eventstore.limits import Limits, check_id, encode_json
-from eventstore.ports import Clock, Projection, Publisher, Tx
+from eventstore.ports import Clock, Derived, Projection, Publisher, Tx
 from eventstore.publisher import InProcessPublisher
 from eventstore.upcasters import UPCASTERS
 from eventstore.writer import Writer
@@ -281,15 +281,22 @@ def _prepare(tx: Tx, projections: Sequence[Projection]) -> None:
 
 
 def fold(tx: Tx, projections: Sequence[Projection], progress: Callable[[int], object] | None = None) -> int:
-    """Apply the whole log to projections that are empty; `progress` hears positions. Returns the number of events."""
+    """Fill projections that are empty from the whole log, or from those that are filled by it.
+
+    `progress` hears positions. Returns the number of events.
+    """
     position = count = 0
-    while projections:
+    folded = [projection for projection in projections if not isinstance(projection, Derived)]
+    while True:
         page, last = rows.page_of_all(tx, position, None)
         if last == position:
             break
-        for projection in projections:
+        for projection in folded:
             apply(tx, projection, page)
         position, count = last, count + len(page)
         if progress:
             progress(position)
+    for projection in projections:
+        if isinstance(projection, Derived):
+            projection.fill(tx)
     return count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from sqlalchemy import Subquery
 
@@ -54,6 +54,9 @@ class TextIndex(Protocol):
 
     def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
+
+    def remove(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+        """Remove rows, given with the tokens and the scope that they were added with."""
 
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""
@@ -126,10 +129,18 @@ class Projection(Protocol):
         """Drop its tables, whatever revision they have."""
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
-        """Fold events into its tables."""
+        """Fold events into its tables; those that it has folded already change nothing."""
 
     def reset(self, tx: Tx) -> None:
         """Empty its tables."""
+
+
+@runtime_checkable
+class Derived(Projection, Protocol):
+    """A projection whose tables follow from those of other projections, so that they are filled from them at once."""
+
+    def fill(self, tx: Tx) -> None:
+        """Fill its empty tables."""
 
 
 class Publisher(Protocol):

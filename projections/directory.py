@@ -68,12 +68,15 @@ _INSERT = Statement(
 )
 _TOUCH = Statement(
     update(sessions)
-    .where(sessions.c.stream_no == bindparam("the_stream"))
+    .where(sessions.c.stream_no == bindparam("the_stream"), sessions.c.updated_position < bindparam("to_position"))
     .values(updated_at=bindparam("to_time"), updated_position=bindparam("to_position")),
     "to_time",
     "to_position",
     "the_stream",
 )
+
+
+_EXISTS = Statement(select(1).where(sessions.c.stream_no == bindparam("stream_no")), "stream_no")
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -112,7 +115,7 @@ class Directory(Projection):
         touched: list[Row] = []
         for stream_no, envelope in last.items():
             updated = (time(envelope.recorded_at), envelope.position)
-            if first[stream_no].version == 1:
+            if first[stream_no].version == 1 and not tx.fetch(_EXISTS, (stream_no,)):
                 new.append((stream_no, *_created(first[stream_no]), time(_created_at(first[stream_no])), *updated))
             else:
                 touched.append((*updated, stream_no))

@@ -1,8 +1,8 @@
-"""Reading the tree: paths as index ranges, branches, all messages; whole, or in bounded pages."""
+"""Reading the tree: the messages of a path or a view, branches, all messages; whole, or in bounded pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -11,86 +11,36 @@ from sqlalchemy import bindparam, select
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events
-from projections.message_tree import messages, runs, trees
+from projections.overlay import Overlay, View
+from projections.paths import Range, nearest_below, place_of
+from projections.tree_tables import messages
 
 PAGE_MESSAGES = 500
 PAGE_BYTES = 1 << 20
 
-
-class Range(msgspec.Struct, frozen=True):
-    """A stretch of a run, both ordinals included; a path is such ranges from the root on."""
-
-    run: int
-    first: int
-    last: int
-
-
-_LEAF = Statement(
-    select(messages.c.run, messages.c.ordinal).where(
-        messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id")
-    ),
-    "stream_no",
-    "id",
-)
-_TIP_PLACE = Statement(
-    select(messages.c.run, messages.c.ordinal)
-    .join_from(trees, messages, messages.c.row_id == trees.c.tip)
-    .where(trees.c.stream_no == bindparam("stream_no")),
-    "stream_no",
-)
-_RUN = Statement(
-    select(runs.c.parent_run, runs.c.fork_ordinal).where(
-        runs.c.stream_no == bindparam("stream_no"), runs.c.run == bindparam("run")
-    ),
-    "stream_no",
-    "run",
-)
 _of_range = (
     messages.c.stream_no == bindparam("stream_no"),
     messages.c.run == bindparam("run"),
     messages.c.ordinal.between(bindparam("first"), bindparam("last")),
 )
+_range = ("stream_no", "run", "first", "last")
 _RANGE = Statement(
-    select(messages.c.content, messages.c.created_at).where(*_of_range).order_by(messages.c.ordinal),
-    "stream_no",
-    "run",
-    "first",
-    "last",
+    select(messages.c.content, messages.c.created_at).where(*_of_range).order_by(messages.c.ordinal), *_range
 )
-_RANGE_PAGE = Statement(
-    select(messages.c.content, messages.c.created_at, messages.c.ordinal)
+_page = select(messages.c.content, messages.c.created_at, messages.c.bytes, messages.c.ordinal).where(*_of_range)
+_PAGE = Statement(_page.order_by(messages.c.ordinal).limit(bindparam("most")), *_range, "most")
+_PAGE_BACKWARDS = Statement(_page.order_by(messages.c.ordinal.desc()).limit(bindparam("most")), *_range, "most")
+_STATS = Statement(
+    select(messages.c.id, messages.c.role, messages.c.bytes, messages.c.tokens)
     .where(*_of_range)
-    .order_by(messages.c.ordinal)
-    .limit(PAGE_MESSAGES),
-    "stream_no",
-    "run",
-    "first",
-    "last",
+    .order_by(messages.c.ordinal),
+    *_range,
 )
-_FORKS = Statement(
-    select(messages.c.content, messages.c.created_at, messages.c.row_id)
-    .join_from(runs, messages, (messages.c.stream_no == runs.c.stream_no) & (messages.c.run == runs.c.run))
-    .where(
-        runs.c.stream_no == bindparam("stream_no"),
-        runs.c.parent_run == bindparam("run"),
-        runs.c.fork_ordinal == bindparam("fork_ordinal"),
-        messages.c.ordinal == bindparam("ordinal"),
-    )
-    .order_by(messages.c.row_id),
-    "stream_no",
-    "run",
-    "fork_ordinal",
-    "ordinal",
+_SIZES_BACKWARDS = Statement(
+    select(messages.c.ordinal, messages.c.bytes).where(*_of_range).order_by(messages.c.ordinal.desc()), *_range
 )
-_NEXT = Statement(
-    select(messages.c.content, messages.c.created_at, messages.c.row_id).where(
-        messages.c.stream_no == bindparam("stream_no"),
-        messages.c.run == bindparam("run"),
-        messages.c.ordinal == bindparam("ordinal"),
-    ),
-    "stream_no",
-    "run",
-    "ordinal",
+_ROW = Statement(
+    select(messages.c.content, messages.c.created_at).where(messages.c.row_id == bindparam("row_id")), "row_id"
 )
 _ALL = Statement(
     select(messages.c.content, messages.c.created_at, messages.c.parent_id, events.c.version)
@@ -102,50 +52,95 @@ _ALL = Statement(
 )
 
 
-def path_to(tx: Tx, stream_no: int, leaf_id: str | None) -> list[Range] | None:
-    """The path from its root to a message, or to the tip for None; None when there is no such message."""
-    rows = tx.fetch(_TIP_PLACE, (stream_no,)) if leaf_id is None else tx.fetch(_LEAF, (stream_no, leaf_id))
-    if not rows:
-        return [] if leaf_id is None else None
-    run, last = rows[0]
-    ranges: list[Range] = []
-    while run:
-        parent_run, fork_ordinal = tx.fetch(_RUN, (stream_no, run))[0]
-        ranges.append(Range(run, fork_ordinal + 1, last))
-        run, last = parent_run, fork_ordinal
-    ranges.reverse()
-    return ranges
+class RowStat(msgspec.Struct, frozen=True):
+    """A message in numbers: the bytes of its stored JSON in UTF-8, and the estimate of its tokens."""
+
+    id: str
+    role: str
+    bytes: int
+    tokens: int
 
 
-def read_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> Iterator[Row]:
-    """(content, stored time) of every message of a path, from the root on."""
-    return chain.from_iterable(tx.iterate(_RANGE, (stream_no, part.run, part.first, part.last)) for part in ranges)
+def read_view(tx: Tx, stream_no: int, view: Iterable[Range | Overlay]) -> Iterator[Row]:
+    """(content, stored time) of every message of a view, from the root on."""
+
+    def rows_of(part: Range | Overlay) -> Iterable[Row]:
+        if isinstance(part, Overlay):
+            return [(part.content, part.created_at)]
+        return tx.iterate(_RANGE, (stream_no, part.run, part.first, part.last))
+
+    return chain.from_iterable(map(rows_of, view))
 
 
-def page_of_path(tx: Tx, stream_no: int, ranges: Sequence[Range]) -> tuple[list[Row], list[Range]]:
-    """(content, stored time, ordinal) of a path's first messages up to a page's bounds, and what is left of it."""
+def page_of_view(
+    tx: Tx, stream_no: int, view: View, *, newest_first: bool, most: int = PAGE_MESSAGES, most_bytes: int = PAGE_BYTES
+) -> tuple[list[Row], View]:
+    """(content, stored time, ...) of a view's first messages, or last ones, up to a page's bounds; and what is left.
+
+    A page has at least one message, however long it is, unless nothing is left.
+    """
+    # What comes next stands last.
+    rest = view[:] if newest_first else view[::-1]
     page: list[Row] = []
     size = 0
-    for index, part in enumerate(ranges):
-        for row in tx.iterate(_RANGE_PAGE, (stream_no, part.run, part.first, part.last)):
+    full = False
+    while rest and not full:
+        part: Range | Overlay | None = rest.pop()
+        for row in _rows_of(tx, stream_no, part, most=most - len(page), newest_first=newest_first):
+            size += row[2]
+            full = bool(page) and size > most_bytes
+            if full:
+                break
             page.append(row)
-            size += len(row[0])
-            if len(page) >= PAGE_MESSAGES or size >= PAGE_BYTES:
-                rest = [] if row[2] == part.last else [Range(part.run, row[2] + 1, part.last)]
-                return page, rest + list(ranges[index + 1 :])
-    return page, []
+            part = _behind(part, row[3], newest_first=newest_first)
+        full = full or len(page) >= most
+        if full and part is not None:
+            rest.append(part)
+    return page, rest if newest_first else rest[::-1]
+
+
+def _rows_of(tx: Tx, stream_no: int, part: Range | Overlay | None, *, most: int, newest_first: bool) -> Iterable[Row]:
+    if isinstance(part, Range):
+        statement = _PAGE_BACKWARDS if newest_first else _PAGE
+        return tx.iterate(statement, (stream_no, part.run, part.first, part.last, most))
+    return [(part.content, part.created_at, len(part.content), 0)] if part else []
+
+
+def _behind(part: Range | Overlay | None, ordinal: int, *, newest_first: bool) -> Range | None:
+    """What is left of a part of a view once a message of it was read."""
+    if not isinstance(part, Range):
+        return None
+    left = Range(part.run, part.first, ordinal - 1) if newest_first else Range(part.run, ordinal + 1, part.last)
+    return left if left.first <= left.last else None
+
+
+def row_stats(tx: Tx, stream_no: int, path: Iterable[Range]) -> list[RowStat]:
+    """The messages of a path in numbers; their content is not read."""
+    return [RowStat(*row) for part in path for row in tx.iterate(_STATS, (stream_no, part.run, part.first, part.last))]
+
+
+def start_of_recent(
+    tx: Tx, stream_no: int, path: Sequence[Range], *, most_bytes: int, least_messages: int
+) -> tuple[tuple[int, int] | None, int]:
+    """Where the last messages of a path begin that fit into so many bytes, but at least some; and how many they are."""
+    start: tuple[int, int] | None = None
+    size = count = 0
+    for index in reversed(range(len(path))):
+        part = path[index]
+        for ordinal, length in tx.iterate(_SIZES_BACKWARDS, (stream_no, part.run, part.first, part.last)):
+            size += length
+            if count >= least_messages and size > most_bytes:
+                return start, count
+            start, count = (index, ordinal), count + 1
+    return start, count
 
 
 def children_of(tx: Tx, stream_no: int, message_id: str) -> list[Row]:
-    """(content, stored time, row number) of a message's children in log order; none for an unknown message."""
-    rows = tx.fetch(_LEAF, (stream_no, message_id))
-    if not rows:
+    """(content, stored time) of a message's children in log order; none for an unknown message."""
+    place = place_of(tx, stream_no, message_id)
+    if place is None:
         return []
-    run, ordinal = rows[0]
-    forks = tx.fetch(_FORKS, (stream_no, run, ordinal, ordinal + 1))
-    following = tx.fetch(_NEXT, (stream_no, run, ordinal + 1))
-    # The child that continues the run was there before any child that starts one.
-    return following + forks
+    return [row for child in nearest_below(tx, stream_no, *place) for row in tx.fetch(_ROW, (child.row_id,))]
 
 
 def page_of_tree(tx: Tx, stream_no: int, after_version: int) -> list[Row]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+import msgspec
+
+COMPACTION_PREFIX: Final = "compaction_"
+"""What the ids of overlays start with; no message may have such an id."""
 
 
 def message_text(message: Mapping[str, Any]) -> str:
@@ -27,3 +32,8 @@ def own_time(message: Mapping[str, Any]) -> dt.datetime | None:
         return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def with_own_time(message: Mapping[str, Any], time: dt.datetime) -> bytes:
+    """The JSON of a message with an own time that its JSON does not hold."""
+    return msgspec.json.encode({**message, "createdAt": time.isoformat().replace("+00:00", "Z")})

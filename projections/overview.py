@@ -11,8 +11,12 @@ from sqlalchemy import bindparam, func, select
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events, streams
+from projections.compactions import compactions
+from projections.corrections import corrections
 from projections.directory import sessions
-from projections.message_tree import messages, trees
+from projections.overlay import view_tokens
+from projections.paths import path_to
+from projections.tree_tables import messages, trees
 
 PAGE_PLACES = 5_000
 
@@ -33,6 +37,9 @@ _overview = select(
     messages.c.id,
     sessions.c.created_at,
     sessions.c.updated_at,
+    sessions.c.stream_no,
+    select(1).where(corrections.c.stream_no == sessions.c.stream_no).exists()
+    | select(1).where(compactions.c.stream_no == sessions.c.stream_no).exists(),
 ).select_from(_joined)
 _OVERVIEWS = Statement(_overview.order_by(sessions.c.updated_position.desc()))
 _OVERVIEW = Statement(_overview.where(sessions.c.id == bindparam("id")), "id")
@@ -118,6 +125,8 @@ def page_of_places(tx: Tx, stream_no: int, after_version: int) -> tuple[list[Pla
 
 
 def _to_overview(tx: Tx, row: Row) -> Overview:
-    created_at, updated_at = map(tx.dialect.to_time, row[9:])
-    named = dict(zip(Overview.__struct_fields__, row[:9], strict=False))
-    return Overview(**named, created_at=created_at, updated_at=updated_at)
+    *told, created_at, updated_at, stream_no, is_changed = row
+    named = dict(zip(Overview.__struct_fields__, told, strict=False))
+    if is_changed:
+        named["tokens"] = view_tokens(tx, stream_no, path_to(tx, stream_no, None) or [])
+    return Overview(**named, created_at=tx.dialect.to_time(created_at), updated_at=tx.dialect.to_time(updated_at))

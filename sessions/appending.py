@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 from collections.abc import Sequence
 
@@ -9,14 +10,18 @@ import msgspec
 
 from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
-from eventstore.errors import DuplicateMessageError, IntegrityError, ParentNotFoundError
-from eventstore.events import Event, LeafSelected, MessageAppended
+from eventstore.errors import DuplicateMessageError, IntegrityError, MessageDeletedError, ParentNotFoundError
+from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
 from eventstore.heads import Head
 from eventstore.ports import Tx
 from eventstore.rows import find_position
 from eventstore.same import same_json
-from projections.message_tree import find_message, tip_id
+from projections.compactions import find_ends
+from projections.message import COMPACTION_PREFIX
+from projections.stored import Tip, find_message, is_spent, tip_of
 from sessions.message import Accepted, Message
+
+_ADDS = (MessageAppended, LeafSelected, SessionCreated)
 
 
 class Auto(enum.Enum):
@@ -44,12 +49,14 @@ class AppendResult(msgspec.Struct, frozen=True):
 class AppendMessages:
     """Decides the events of messages that are appended as a chain, the first of them under `parent`.
 
-    The result has for each message the event that appended it before, or None for a new one.
+    `created_at` is an own time for all of them that their JSON does not hold. The result has for each message the
+    event that appended it before, or None for a new one.
     """
 
-    def __init__(self, messages: Sequence[Accepted], parent: Parent) -> None:
+    def __init__(self, messages: Sequence[Accepted], parent: Parent, created_at: dt.datetime | None = None) -> None:
         self._messages = messages
         self._parent = parent
+        self._created_at = created_at
 
     def __call__(self, tx: Tx, head: Head) -> tuple[list[Event], list[Envelope | None]]:
         """Decide inside the write transaction: nothing can change between the look and the append."""
@@ -57,15 +64,17 @@ class AppendMessages:
         events: list[Event] = []
         found: list[Envelope | None] = []
         fresh: dict[str, int] = {}
-        parent = self._parent
+        parent = view.without_overlay(self._parent)
         for message in self._messages:
             first = view.first_append(message.id)
             if first is None and message.id in fresh:
                 raise DuplicateMessageError(head.stream_id, message.id)
             if first is not None:
-                view.check_same(message, parent, first)
+                view.check_same(message, parent, self._created_at, first)
             else:
-                events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=view.resolve(parent, fresh)))
+                under = view.resolve(parent, fresh)
+                raw = msgspec.Raw(message.json)
+                events.append(MessageAppended(raw=raw, parent_id=under, created_at=self._created_at))
                 fresh[message.id] = len(events)
             found.append(first)
             parent = message.id
@@ -78,42 +87,64 @@ class _View:
     def __init__(self, tx: Tx, head: Head) -> None:
         self._tx = tx
         self._head = head
+        if not _only_adds(head):
+            tx.flush()
         self._pending = _pending_messages(head)
 
+    def without_overlay(self, parent: Parent) -> Parent:
+        """The parent; for an overlay the last message of its range."""
+        if isinstance(parent, str) and parent.startswith(COMPACTION_PREFIX):
+            ends = find_ends(self._tx, self._head.stream_no, parent.removeprefix(COMPACTION_PREFIX))
+            return ends[1] if ends else parent
+        return parent
+
     def first_append(self, message_id: str) -> Envelope | None:
-        """The event that appended a message with this id."""
+        """The event that appended a message with this id; raises MessageDeletedError for an id that is spent."""
         pending = self._pending.get(message_id)
         if pending is not None or self._head.stored_version == 0:
             return pending
         stored = find_message(self._tx, self._head.stream_no, message_id)
-        return None if stored is None else find_position(self._tx, stored.position)
+        if stored is not None:
+            return find_position(self._tx, stored.position)
+        if self._tip().spent and is_spent(self._tx, self._head.stream_no, message_id):
+            raise MessageDeletedError(self._head.stream_id, message_id)
+        return None
 
     def resolve(self, parent: Parent, fresh: dict[str, int]) -> str | None:
         """The id under which a new message hangs; raises ParentNotFoundError."""
         if isinstance(parent, Auto):
-            return self._tip()
+            return self._latest()
         if parent is None or parent in fresh or parent in self._pending or self._is_stored(parent):
             return parent
         raise ParentNotFoundError(self._head.stream_id, parent)
 
-    def check_same(self, message: Accepted, parent: Parent, first: Envelope) -> None:
+    def check_same(self, message: Accepted, parent: Parent, created_at: dt.datetime | None, first: Envelope) -> None:
         """Raise DuplicateMessageError unless the message is the one that was appended, or as it is stored now."""
         event = first.event
         if not isinstance(event, MessageAppended):
             raise IntegrityError(f"session {self._head.stream_id!r}: version {first.version} is no readable append")
-        if isinstance(parent, Auto) or parent == event.parent_id:
+        same_place = isinstance(parent, Auto) or parent == event.parent_id
+        if same_place and created_at in (None, event.created_at):
             again = decode_json(message.json)
             if same_json(again, event.message) or self._is_stored_as(message.id, again):
                 return
         raise DuplicateMessageError(self._head.stream_id, message.id)
 
-    def _tip(self) -> str | None:
+    def _latest(self) -> str | None:
         for envelope in reversed(self._head.pending):
             if isinstance(envelope.event, MessageAppended):
                 return str(envelope.event.message["id"])
             if isinstance(envelope.event, LeafSelected):
                 return envelope.event.message_id
-        return tip_id(self._tx, self._head.stream_no) if self._head.stored_version else None
+        return self._tip().message_id
+
+    def _tip(self) -> Tip:
+        """Where the tables stand, read once for all decisions on what they hold."""
+        tip: Tip | None = self._head.memo.get("tip")
+        if tip is None:
+            tip = tip_of(self._tx, self._head.stream_no) if self._head.stored_version else Tip()
+            self._head.memo["tip"] = tip
+        return tip
 
     def _is_stored(self, message_id: str) -> bool:
         return self._head.stored_version > 0 and find_message(self._tx, self._head.stream_no, message_id) is not None
@@ -121,6 +152,13 @@ class _View:
     def _is_stored_as(self, message_id: str, content: object) -> bool:
         stored = find_message(self._tx, self._head.stream_no, message_id)
         return stored is not None and same_json(content, decode_json(stored.content))
+
+
+def _only_adds(head: Head) -> bool:
+    """Whether what is pending adds messages and moves the tip, and changes nothing that the tables show."""
+    seen: int = head.memo.get("adds", 0)
+    head.memo["adds"] = len(head.pending)
+    return all(isinstance(envelope.event, _ADDS) for envelope in head.pending[seen:])
 
 
 def _pending_messages(head: Head) -> dict[str, Envelope]:

@@ -9,10 +9,10 @@ from eventstore.ids import new_id
 from eventstore.ports import Tx
 from projections.directory import SessionInfo, find_session, list_sessions
 from projections.search_index import SearchResult, search
+from sessions.arguments import check_search, checked_session_id, checked_store
 from sessions.message import checked_title, lookup_id
 from sessions.session import Session
 from sessions.store import Store
-from sessions.stored import check_search, checked_session_id, checked_store
 
 
 class SessionManager:

@@ -14,9 +14,7 @@ from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitEx
 from eventstore.ids import new_id
 from eventstore.limits import Limits, check_id, clean_text, encode_json
 from eventstore.same import same_json
-from projections.message import message_text, own_time
-
-COMPACTION_PREFIX = "compaction_"
+from projections.message import COMPACTION_PREFIX, message_text, own_time
 
 # How large a message may be is the store's affair.
 _ANY_SIZE = Limits(message_bytes=sys.maxsize)
@@ -153,7 +151,7 @@ class Accepted(msgspec.Struct, frozen=True):
         return Message.stored(self.json, (own_time(decode_json(self.json)) if has_time else None) or recorded_at)
 
 
-def accept(message: Message | Mapping[str, Any], limits: Limits) -> Accepted:
+def accept(message: Message | Mapping[str, Any], limits: Limits, *, may_be_reserved: bool = False) -> Accepted:
     """Check a message before anything is written; one without an id gets a new one.
 
     Raises InvalidMessageError or LimitExceededError with the path of what is wrong, and ReservedIdError.
@@ -164,7 +162,7 @@ def accept(message: Message | Mapping[str, Any], limits: Limits) -> Accepted:
     if "id" not in data:
         data = {"id": new_id(), **data}
     message_id = _name(data["id"], "id", limits)
-    if message_id.startswith(COMPACTION_PREFIX):
+    if message_id.startswith(COMPACTION_PREFIX) and not may_be_reserved:
         raise ReservedIdError(message_id)
     _name(data.get("role"), "role", limits)
     _check_parts(data.get("parts"), limits.parts)

@@ -109,7 +109,8 @@ def open_store(
     _check("projections", projections, _are_projections, "must be a list of projections")
 
     async def opened() -> Store:
-        own = (MessageTree(estimate_tokens or estimate_string_tokens), SearchIndex(), Directory())
+        # The index works out what an edit takes out of it from the rows, before the tree changes them.
+        own = (SearchIndex(), MessageTree(estimate_tokens or estimate_string_tokens), Directory())
         log = await open_log(
             dialect,
             (*own, *projections),

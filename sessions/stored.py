@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from functools import partial
+import datetime as dt
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-import msgspec
-
 from eventstore.arguments import check_number
+from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
-from eventstore.errors import InvalidArgumentError, MessageNotFoundError
-from eventstore.events import Event, LeafSelected
+from eventstore.events import CompactionAdded
 from eventstore.expected import ANY
-from eventstore.heads import Committed, Head
-from eventstore.limits import check_id
+from eventstore.heads import Committed
 from eventstore.ports import Order, Tx
-from eventstore.rows import find_stream
-from projections import history as paths
-from projections.directory import NO_SESSION
-from projections.message_tree import find_message, tip_id
+from projections.compactions import Compaction
+from projections.message import own_time, with_own_time
 from projections.search_index import SearchResult, search
-from sessions.appending import AUTO, AppendMessages, AppendResult, Auto, Parent
+from sessions.appending import AUTO, AppendMessages, AppendResult, Parent
+from sessions.arguments import (
+    Given,
+    check_search,
+    checked_ids,
+    checked_messages,
+    checked_parent,
+    checked_summary,
+    checked_time,
+)
+from sessions.changing import (
+    AddCompaction,
+    DeleteMessages,
+    SelectLeaf,
+    UpdateMessage,
+    Upserted,
+    UpsertMessage,
+    clear_messages,
+)
 from sessions.message import Accepted, Message, accept, lookup_id
-from sessions.store import Store
-
-Given = Message | Mapping[str, Any]
+from sessions.reading import StoredHistory
 
 
-class TreeNode(msgspec.Struct, frozen=True):
-    """A message and the id of its parent, None for a root."""
-
-    message: Message
-    parent_id: str | None
-
-
-class StoredSession:
+class StoredSession(StoredHistory):
     """A session in a store, by its id; it exists from its first event on.
 
     Raises InvalidArgumentError for ids that cannot be a session's.
     """
-
-    def __init__(self, store: Store, session_id: str) -> None:
-        self.store = checked_store(store)
-        self.session_id = checked_session_id(session_id, store)
 
     async def append_message(
         self,
@@ -55,109 +55,86 @@ class StoredSession:
     ) -> AppendResult:
         """Append one message: under the tip, under the message with the id `parent_id`, or as a root with None.
 
-        The same message again writes nothing. Raises ParentNotFoundError, DuplicateMessageError, ReservedIdError,
-        InvalidMessageError, LimitExceededError, and VersionConflictError when the session is not at the expected
-        version; then nothing was written.
+        The same message again writes nothing. Raises ParentNotFoundError, DuplicateMessageError, MessageDeletedError,
+        ReservedIdError, InvalidMessageError, LimitExceededError, and VersionConflictError when the session is not at
+        the expected version; then nothing was written.
         """
         accepted = accept(message, self.store.limits)
-        committed = await self._transact([accepted], parent_id, expected_version, metadata)
-        first: Envelope | None = committed.result[0]
-        return _result(accepted, first or committed.envelopes[0], inserted=first is None)
+        expected = ANY if expected_version is None else expected_version
+        decide = AppendMessages([accepted], checked_parent(parent_id))
+        committed = await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
+        return _appended([accepted], committed)[0]
 
     async def append_messages(self, messages: Sequence[Given], parent_id: Parent = AUTO) -> list[AppendResult]:
         """Append messages in one transaction, each under the one before it: all of them or none."""
-        accepted = [accept(message, self.store.limits) for message in _checked_list(messages)]
+        accepted = [accept(message, self.store.limits) for message in checked_messages(messages)]
         if not accepted:
             return []
-        committed = await self._transact(accepted, parent_id)
-        written = iter(committed.envelopes)
-        return [
-            _result(message, first or next(written), inserted=first is None)
-            for message, first in zip(accepted, committed.result, strict=True)
-        ]
+        return _appended(accepted, await self._transact(AppendMessages(accepted, checked_parent(parent_id))))
 
-    async def _transact(
-        self,
-        accepted: Sequence[Accepted],
-        parent_id: Parent,
-        expected_version: int | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> Committed:
-        if isinstance(parent_id, str):
-            parent_id = lookup_id(parent_id, "parent_id")
-        elif parent_id is not None and not isinstance(parent_id, Auto):
-            raise InvalidArgumentError("parent_id", f"must be a string, not {type(parent_id).__name__}")
-        expected = ANY if expected_version is None else expected_version
-        decide = AppendMessages(accepted, parent_id)
-        return await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
+    async def import_message(self, message: Given, parent_id: Parent, created_at: dt.datetime) -> AppendResult:
+        """Append a message of the past with its own time, an aware one; everything else is as for `append_message`."""
+        accepted = accept(message, self.store.limits)
+        given: dt.datetime | None = checked_time(created_at, "created_at")
+        if given == own_time(decode_json(accepted.json)):
+            given = None
+        committed = await self._transact(AppendMessages([accepted], checked_parent(parent_id), given))
+        if given is not None:
+            accepted = Accepted(accepted.id, with_own_time(decode_json(accepted.json), given))
+        return _appended([accepted], committed)[0]
 
-    async def get_message(self, message_id: str) -> Message | None:
-        """The message with this id, on any branch."""
-        wanted = lookup_id(message_id, "message_id")
+    async def update_message(self, message: Given) -> Message | None:
+        """Replace the content of a message and keep its place; None when there is none with its id.
 
-        def query(tx: Tx) -> Message | None:
-            found = find_message(tx, self._stream(tx), wanted)
-            return None if found is None else Message.stored(found.content, tx.dialect.to_time(found.created_at))
+        Content that is stored already writes nothing.
+        """
+        accepted = accept(message, self.store.limits, may_be_reserved=True)
+        created_at = (await self._transact(UpdateMessage(accepted))).result
+        return None if created_at is None else accepted.recorded(created_at)
 
-        return await self.store.log.read(query)
+    async def upsert_message(self, message: Given, parent_id: Parent = AUTO) -> AppendResult:
+        """Append a message, or replace the content of the one with its id, which keeps its place.
 
-    async def get_latest_leaf(self) -> Message | None:
-        """The message that was appended or selected last."""
+        Version and position of the result are those of the event that was written; for content that is stored already,
+        of the one that appended the message. Raises what `append_message` raises.
+        """
+        accepted = accept(message, self.store.limits)
+        committed = await self._transact(UpsertMessage(accepted, checked_parent(parent_id)))
+        upserted: Upserted = committed.result
+        written = upserted.first or committed.envelopes[0]
+        handed_out = accepted.recorded(upserted.created_at or written.recorded_at)
+        return AppendResult(handed_out, upserted.created_at is None, written.version, written.position)
 
-        def query(tx: Tx) -> Message | None:
-            stream_no = self._stream(tx)
-            tip = tip_id(tx, stream_no)
-            found = None if tip is None else find_message(tx, stream_no, tip)
-            return None if found is None else Message.stored(found.content, tx.dialect.to_time(found.created_at))
+    async def delete_messages(self, ids: Sequence[str]) -> int:
+        """Delete messages; what hung below them hangs on their nearest surviving ancestors. Returns their number.
 
-        return await self.store.log.read(query)
+        Unknown ids are ignored; the ids of deleted messages are spent.
+        """
+        wanted = checked_ids(ids)
+        if not wanted:
+            return 0
+        return int((await self._transact(DeleteMessages(wanted))).result)
 
-    async def get_history(self, leaf_id: str | None = None) -> list[Message]:
-        """The messages from the root to a leaf, or to the latest; raises MessageNotFoundError for an unknown leaf."""
-
-        def query(tx: Tx) -> list[Message]:
-            return Message.all_stored(paths.read_path(tx, self._stream(tx), self._path(tx, leaf_id)))
-
-        return await self.store.log.read(query)
-
-    async def history(self, leaf_id: str | None = None) -> AsyncGenerator[Message, None]:
-        """The messages of `get_history` one by one, in bounded memory; the path is fixed at the first of them."""
-        path = await self.store.log.read(lambda tx: self._path(tx, leaf_id))
-        while path:
-            rows, path = await self.store.log.read(partial(self._page_of_path, path=path))
-            for content, created_at, _ in rows:
-                yield Message.stored(content, created_at)
-
-    async def get_path_length(self, leaf_id: str | None = None) -> int:
-        """How many messages there are from the root to a leaf, or to the latest one."""
-        path = await self.store.log.read(lambda tx: self._path(tx, leaf_id))
-        return path[-1].last if path else 0
-
-    async def get_branches(self, message_id: str) -> list[Message]:
-        """The children of a message in log order; none for an unknown id."""
-        wanted = lookup_id(message_id, "message_id")
-        rows = await self.store.log.read(lambda tx: paths.children_of(tx, self._stream(tx), wanted))
-        return [Message.stored(content, created_at) for content, created_at, _ in rows]
-
-    async def tree(self) -> AsyncGenerator[TreeNode, None]:
-        """Every message of every branch in log order, in bounded memory."""
-        after_version = 0
-        while rows := await self.store.log.read(partial(self._page_of_tree, after_version=after_version)):
-            for content, created_at, parent_id, _ in rows:
-                yield TreeNode(Message.stored(content, created_at), parent_id)
-            after_version = rows[-1][3]
+    async def clear_messages(self) -> None:
+        """Delete all messages and compactions; every message id is free again."""
+        await self._transact(clear_messages)
 
     async def select_leaf(self, message_id: str) -> None:
         """Make a message the tip, as when a person chooses a branch; raises MessageNotFoundError."""
-        wanted = lookup_id(message_id, "message_id")
+        await self._transact(SelectLeaf(lookup_id(message_id, "message_id")))
 
-        def decide(tx: Tx, head: Head) -> tuple[list[Event], None]:
-            tx.flush()
-            if find_message(tx, head.stream_no, wanted) is None:
-                raise MessageNotFoundError(self.session_id, wanted)
-            return ([] if tip_id(tx, head.stream_no) == wanted else [LeafSelected(message_id=wanted)]), None
+    async def add_compaction(self, summary: str, from_message_id: str, to_message_id: str) -> Compaction:
+        """Let a summary stand for the messages between two on one path, both included.
 
-        await self.store.log.transact(self.session_id, decide)
+        Raises InvalidCompactionError unless both lie on one path in this order and the summary is not blank.
+        """
+        text = checked_summary(summary, self.session_id, self.store.limits)
+        ends = lookup_id(from_message_id, "from_message_id"), lookup_id(to_message_id, "to_message_id")
+        written = (await self._transact(AddCompaction(text, *ends))).envelopes[0]
+        added = written.event
+        assert isinstance(added, CompactionAdded)
+        ends = added.from_message_id, added.to_message_id
+        return Compaction(added.id, text, *ends, created_at=written.recorded_at, stale=False)
 
     async def search_messages(self, query: str, *, limit: int = 20, order: Order = "relevance") -> list[SearchResult]:
         """The messages of this session that hold all words of the query, best or newest first."""
@@ -184,53 +161,15 @@ class StoredSession:
             return self.store.log.subscribe(stream_id=self.session_id)
         return self.store.log.subscribe_stream(self.session_id, after_version=after_version)
 
-    def _stream(self, tx: Tx) -> int:
-        return find_stream(tx, self.session_id)[0]
-
-    def _path(self, tx: Tx, leaf_id: str | None) -> list[paths.Range]:
-        wanted = None if leaf_id is None else lookup_id(leaf_id, "leaf_id")
-        path = paths.path_to(tx, self._stream(tx), wanted)
-        if path is None:
-            raise MessageNotFoundError(self.session_id, str(wanted))
-        return path
-
-    def _page_of_path(self, tx: Tx, path: list[paths.Range]) -> tuple[list[Any], list[paths.Range]]:
-        return paths.page_of_path(tx, self._stream(tx), path)
-
-    def _page_of_tree(self, tx: Tx, after_version: int) -> list[Any]:
-        return paths.page_of_tree(tx, self._stream(tx), after_version)
+    async def _transact(self, decide: Any) -> Committed:
+        return await self.store.log.transact(self.session_id, decide)
 
 
-def _result(message: Accepted, envelope: Envelope, *, inserted: bool) -> AppendResult:
-    return AppendResult(message.recorded(envelope.recorded_at), inserted, envelope.version, envelope.position)
-
-
-def checked_store(store: object) -> Store:
-    """The store itself; raises InvalidArgumentError for what is none, like one that was never awaited."""
-    if not isinstance(store, Store):
-        raise InvalidArgumentError("store", f"must be an open store, not {type(store).__name__}")
-    return store
-
-
-def checked_session_id(session_id: object, store: Store, name: str = "session_id") -> str:
-    """A session id as it is stored; raises InvalidArgumentError or LimitExceededError."""
-    checked = check_id(session_id, name, store.limits)
-    if checked.startswith(NO_SESSION):
-        raise InvalidArgumentError(name, f"must not start with {' or '.join(NO_SESSION)}")
-    return checked
-
-
-def check_search(query: object, limit: object, order: object) -> None:
-    """Raise InvalidArgumentError for what cannot be searched; any text can."""
-    if not isinstance(query, str):
-        raise InvalidArgumentError("query", f"must be a string, not {type(query).__name__}")
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InvalidArgumentError("limit", "must be a number from 0 on")
-    if order not in ("relevance", "newest"):
-        raise InvalidArgumentError("order", "must be 'relevance' or 'newest'")
-
-
-def _checked_list(messages: object) -> Iterable[Given]:
-    if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, Mapping)):
-        raise InvalidArgumentError("messages", f"must be a list of messages, not {type(messages).__name__}")
-    return messages
+def _appended(accepted: Sequence[Accepted], committed: Committed) -> list[AppendResult]:
+    written = iter(committed.envelopes)
+    results: list[AppendResult] = []
+    for message, first in zip(accepted, committed.result, strict=True):
+        envelope = first or next(written)
+        handed_out = message.recorded(envelope.recorded_at)
+        results.append(AppendResult(handed_out, first is None, envelope.version, envelope.position))
+    return results

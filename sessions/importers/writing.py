@@ -10,11 +10,11 @@ from eventstore.heads import Head
 from eventstore.limits import clean_text
 from eventstore.ports import Tx
 from projections.message import message_text
-from projections.message_tree import find_message
+from projections.stored import find_message, is_spent
+from sessions.arguments import checked_session_id
 from sessions.importers.conversation import Conversation
 from sessions.message import accept
 from sessions.store import Store
-from sessions.stored import checked_session_id
 
 NAME_CHARACTERS = 80
 
@@ -24,11 +24,13 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
 
     The session is named by the title, or else by the beginning of what a user first said. When messages are added, the
     source's current leaf becomes the tip; a conversation without new ones changes nothing, whatever a person has
-    selected since.
+    selected since. What was deleted stays deleted, and what is new below it hangs on what is left above.
     """
     session_id = checked_session_id(conversation.session_id, store)
     name = _cut(clean_text(conversation.title or _first_words(conversation)), store.limits.title_bytes)
     messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
+
+    parents = {message.id: parent_id for message, parent_id in messages}
 
     def decide(tx: Tx, head: Head) -> tuple[list[Event], int]:
         tx.flush()
@@ -37,6 +39,9 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
 
         def is_stored(message_id: str) -> bool:
             return head.version > 0 and find_message(tx, head.stream_no, message_id) is not None
+
+        def was_deleted(message_id: str) -> bool:
+            return head.version > 0 and is_spent(tx, head.stream_no, message_id)
 
         if head.version == 0:
             parent_id = conversation.parent_session_id
@@ -52,14 +57,17 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
             )
         tip = None
         for message, parent_id in messages:
-            if message.id in added or is_stored(message.id):
+            if message.id in added or is_stored(message.id) or was_deleted(message.id):
                 continue
-            if parent_id is not None and parent_id not in added and not is_stored(parent_id):
-                raise ParentNotFoundError(session_id, parent_id)
-            events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=parent_id))
+            under = parent_id
+            while under is not None and was_deleted(under):
+                under = parents.get(under)
+            if under is not None and under not in added and not is_stored(under):
+                raise ParentNotFoundError(session_id, under)
+            events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=under))
             added.add(message.id)
             tip = message.id
-        if added and conversation.leaf_id not in (None, tip):
+        if added and conversation.leaf_id not in (None, tip) and not was_deleted(str(conversation.leaf_id)):
             events.append(LeafSelected(message_id=str(conversation.leaf_id)))
         return events, len(added)
 

@@ -1,0 +1,132 @@
+"""What updates and deletions inside a path have changed of its sums, so that no row below them is touched.
+
+A correction stands at its ordinal and in ever wider buckets of ordinals, 64 of one level to one of the next: the sum up
+to an ordinal is a few rows of each level, however many corrections there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy import BigInteger, Column, Integer, Table, bindparam, delete, func, literal_column, select, text, union_all
+
+from eventstore.ports import Tx
+from eventstore.statements import Statement
+from eventstore.tables import metadata
+from projections.paths import Range
+from projections.tree_tables import messages
+
+LEVELS = 4
+BITS = 6
+
+corrections = Table(
+    "message_corrections",
+    metadata,
+    Column("stream_no", BigInteger, primary_key=True),
+    Column("run", BigInteger, primary_key=True),
+    Column("level", Integer, primary_key=True),
+    Column("bucket", BigInteger, primary_key=True),
+    Column("messages", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+
+_sums = ("messages", "tokens", "bytes")
+_ADD = Statement(
+    text(
+        "INSERT INTO message_corrections (stream_no, run, level, bucket, messages, tokens, bytes)"
+        " VALUES (:stream_no, :run, :level, :bucket, :messages, :tokens, :bytes)"
+        " ON CONFLICT (stream_no, run, level, bucket) DO UPDATE SET "
+        + ", ".join(f"{name} = message_corrections.{name} + excluded.{name}" for name in _sums)
+    ),
+    "stream_no",
+    "run",
+    "level",
+    "bucket",
+    *_sums,
+)
+_FORGET = Statement(delete(corrections).where(corrections.c.stream_no == bindparam("stream_no")), "stream_no")
+_bounds = [(f"low_{level}", f"high_{level}") for level in range(LEVELS)]
+_buckets = union_all(
+    *(
+        select(corrections.c.messages, corrections.c.tokens, corrections.c.bytes).where(
+            corrections.c.stream_no == bindparam("stream_no"),
+            corrections.c.run == bindparam("run"),
+            corrections.c.level == literal_column(str(level)),
+            corrections.c.bucket.between(bindparam(low), bindparam(high)),
+        )
+        for level, (low, high) in enumerate(_bounds)
+    )
+).subquery()
+_SUM = Statement(
+    select(*(func.coalesce(func.sum(_buckets.c[name]), 0) for name in _sums)),
+    "stream_no",
+    "run",
+    *(name for bounds in _bounds for name in bounds),
+)
+_ROW = Statement(
+    select(messages.c.tokens, messages.c.path_tokens, messages.c.path_bytes).where(
+        messages.c.stream_no == bindparam("stream_no"),
+        messages.c.run == bindparam("run"),
+        messages.c.ordinal == bindparam("ordinal"),
+    ),
+    "stream_no",
+    "run",
+    "ordinal",
+)
+
+
+class Sums(msgspec.Struct):
+    """How many messages there are on a path, and what they come to; `last` is the estimate of its last one."""
+
+    messages: int = 0
+    tokens: int = 0
+    bytes: int = 0
+    last: int = 0
+
+
+class Correction(msgspec.Struct):
+    """What is to be added to the sums of all paths that go through a place."""
+
+    messages: int = 0
+    tokens: int = 0
+    bytes: int = 0
+
+
+def add_corrections(tx: Tx, found: Mapping[tuple[int, int, int], Correction]) -> None:
+    """Add corrections at places: (stream number, run, ordinal)."""
+    sums: dict[tuple[int, int, int, int], Correction] = {}
+    for (stream_no, run, ordinal), correction in found.items():
+        for level in range(LEVELS):
+            total = sums.setdefault((stream_no, run, level, ordinal >> BITS * level), Correction())
+            total.messages += correction.messages
+            total.tokens += correction.tokens
+            total.bytes += correction.bytes
+    tx.executemany(_ADD, [(*key, total.messages, total.tokens, total.bytes) for key, total in sums.items()])
+
+
+def forget_corrections(tx: Tx, stream_no: int) -> None:
+    """Drop the corrections of a stream."""
+    tx.execute(_FORGET, (stream_no,))
+
+
+def sums_of(tx: Tx, stream_no: int, path: Sequence[Range]) -> Sums:
+    """The sums of a whole path from its root on, which ends with a message that is there."""
+    if not path:
+        return Sums()
+    end = path[-1]
+    tokens, path_tokens, path_bytes = tx.fetch(_ROW, (stream_no, end.run, end.last))[0]
+    sums = Sums(end.last, path_tokens, path_bytes, tokens)
+    for part in path:
+        bounds: list[int] = []
+        for level in range(LEVELS):
+            # The buckets of this level that the next one does not hold yet; of the widest, all.
+            stop = part.last + 1 >> BITS * level
+            low = 0 if level == LEVELS - 1 else stop >> BITS << BITS
+            bounds += (low, stop - 1)
+        removed, tokens, size = tx.fetch(_SUM, (stream_no, part.run, *bounds))[0]
+        sums.messages += removed
+        sums.tokens += tokens
+        sums.bytes += size
+    return sums

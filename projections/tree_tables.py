@@ -1,0 +1,75 @@
+"""The tables of the message tree.
+
+A run is an unbranched stretch: the first child of a message continues its parent's run, every further child starts a
+run of its own, and so does a root. A message's ordinal is the depth at which it was appended, 1 for a root; ordinals
+are never given twice and never change, so that a message that is deleted leaves a hole and no other row is touched. A
+run is named by the version of its first message. A row is numbered by the position of the event that appended its
+message, so that rows are always added at the end of the table: grouped by session they would touch twice as many
+pages per append.
+
+What a path adds up to (`path_tokens`, `path_bytes`) is what it was when the message was appended; what came of later
+updates and deletions above it stands in the corrections.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint
+
+from eventstore.dialect import BigKey
+from eventstore.tables import metadata
+
+messages = Table(
+    "assistant_messages",
+    metadata,
+    Column("row_id", BigKey, primary_key=True, autoincrement=False),
+    Column("stream_no", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("parent_id", Text),
+    Column("role", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("run", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+    # 1 once ordinals behind it in its run were given to messages that are gone: its next child starts a run.
+    Column("sealed", Integer, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("path_tokens", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("path_bytes", BigInteger, nullable=False),
+    # The last one, so that what stands before it is read without it, however long it is.
+    Column("content", Text, nullable=False),
+    UniqueConstraint("stream_no", "id"),
+    UniqueConstraint("stream_no", "run", "ordinal"),
+)
+
+runs = Table(
+    "message_runs",
+    metadata,
+    Column("stream_no", BigInteger, primary_key=True),
+    Column("run", BigInteger, primary_key=True),
+    Column("parent_run", BigInteger, nullable=False),
+    Column("fork_ordinal", BigInteger, nullable=False),
+    Index("ix_message_runs_fork", "stream_no", "parent_run", "fork_ordinal"),
+)
+
+trees = Table(
+    "message_trees",
+    metadata,
+    Column("stream_no", BigKey, primary_key=True, autoincrement=False),
+    # The row of the tip; 0 when there are no messages.
+    Column("tip", BigInteger, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("leaves", BigInteger, nullable=False),
+    # How many ids are spent.
+    Column("spent", BigInteger, nullable=False),
+    # The version that the tree shows, so that an event that comes again changes nothing.
+    Column("version", BigInteger, nullable=False),
+    Column("estimator", Text, nullable=False),
+)
+
+spent_ids = Table(
+    "spent_message_ids",
+    metadata,
+    Column("stream_no", BigInteger, primary_key=True),
+    Column("id", Text, primary_key=True),
+)

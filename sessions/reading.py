@@ -1,0 +1,184 @@
+"""Reading one session of a store: histories whole and in bounded pages, with the compactions applied; sizes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from eventstore.errors import MessageNotFoundError
+from eventstore.ports import Tx
+from eventstore.rows import find_stream
+from projections import history as reads
+from projections.compactions import Compaction, list_compactions
+from projections.corrections import sums_of
+from projections.history import RowStat
+from projections.overlay import View, view_of, view_tokens
+from projections.paths import Range, path_to
+from projections.stored import find_message, tip_of
+from sessions.arguments import check_count, checked_session_id, checked_store
+from sessions.message import Message, lookup_id
+from sessions.store import Store
+
+UNBOUNDED = 1 << 62
+
+
+class TreeNode(msgspec.Struct, frozen=True):
+    """A message and the id of its parent, None for a root."""
+
+    message: Message
+    parent_id: str | None
+
+
+class RecentHistory(msgspec.Struct, frozen=True):
+    """The end of a history; `truncated` when messages before it were left out.
+
+    `total_content_bytes` is what the whole path comes to: the bytes of its messages' stored JSON in UTF-8.
+    """
+
+    messages: list[Message]
+    truncated: bool
+    total_content_bytes: int
+
+
+class StoredHistory:
+    """What can be read of a session in a store, by its id."""
+
+    def __init__(self, store: Store, session_id: str) -> None:
+        self.store = checked_store(store)
+        self.session_id = checked_session_id(session_id, store)
+
+    async def get_message(self, message_id: str) -> Message | None:
+        """The message with this id, on any branch."""
+        wanted = lookup_id(message_id, "message_id")
+        return await self.store.log.read(lambda tx: self._message(tx, wanted))
+
+    async def get_latest_leaf(self) -> Message | None:
+        """The message that was appended or selected last; after its deletion the newest leaf where it hung."""
+
+        def query(tx: Tx) -> Message | None:
+            tip = tip_of(tx, self._stream(tx)).message_id
+            return None if tip is None else self._message(tx, tip)
+
+        return await self.store.log.read(query)
+
+    async def get_history(self, leaf_id: str | None = None, *, limit: int | None = None) -> list[Message]:
+        """The messages from the root to a leaf, or to the latest, compactions applied; with `limit` the last ones.
+
+        Raises MessageNotFoundError for an unknown leaf.
+        """
+        if limit is not None:
+            check_count(limit, "limit")
+
+        def query(tx: Tx) -> list[Message]:
+            stream_no, view = self._stream(tx), self._view(tx, leaf_id)
+            if limit is None:
+                return Message.all_stored(reads.read_view(tx, stream_no, view))
+            most = min(limit, UNBOUNDED)
+            rows, _ = reads.page_of_view(tx, stream_no, view, newest_first=True, most=most, most_bytes=UNBOUNDED)
+            return Message.all_stored((row[0], row[1]) for row in reversed(rows))
+
+        return await self.store.log.read(query)
+
+    async def history(
+        self, leaf_id: str | None = None, *, newest_first: bool = False, overlays: bool = True
+    ) -> AsyncGenerator[Message, None]:
+        """The messages of `get_history` one by one, in bounded memory; without overlays, those that were appended.
+
+        Path and overlays are fixed at the first of them; what is deleted later is left out.
+        """
+        view = await self.store.log.read(lambda tx: self._view(tx, leaf_id, overlays=overlays))
+        while view:
+            rows, view = await self.store.log.read(partial(self._page, view=view, newest_first=newest_first))
+            for content, created_at, *_ in rows:
+                yield Message.stored(content, created_at)
+
+    async def history_batches(
+        self, leaf_id: str | None = None, *, batch_size: int = 500, max_batch_bytes: int = 1 << 20
+    ) -> AsyncGenerator[list[Message], None]:
+        """The messages of `history` in lists of at most so many messages and bytes; a longer message comes alone."""
+        check_count(batch_size, "batch_size", least=1)
+        check_count(max_batch_bytes, "max_batch_bytes", least=1)
+        bounds: dict[str, Any] = {"most": min(batch_size, UNBOUNDED), "most_bytes": max_batch_bytes}
+        view = await self.store.log.read(lambda tx: self._view(tx, leaf_id))
+        while view:
+            rows, view = await self.store.log.read(partial(self._page, view=view, newest_first=False, **bounds))
+            if rows:
+                yield [Message.stored(content, created_at) for content, created_at, *_ in rows]
+
+    async def get_recent_history(
+        self, max_content_bytes: int, min_recent_messages: int = 1, *, leaf_id: str | None = None
+    ) -> RecentHistory:
+        """The last messages that fit into so many bytes of stored JSON, but at least `min_recent_messages` of them.
+
+        A summary stands for the messages of that window which it covers; what it covers counts, not the summary.
+        """
+        check_count(max_content_bytes, "max_content_bytes")
+        check_count(min_recent_messages, "min_recent_messages")
+
+        def query(tx: Tx) -> RecentHistory:
+            stream_no, path = self._stream(tx), self._path(tx, leaf_id)
+            sums = sums_of(tx, stream_no, path)
+            bounds = {"most_bytes": max_content_bytes, "least_messages": min_recent_messages}
+            start, count = reads.start_of_recent(tx, stream_no, path, **bounds)
+            view = [] if start is None else view_of(tx, stream_no, path, start=start)
+            messages = Message.all_stored(reads.read_view(tx, stream_no, view))
+            return RecentHistory(messages, count < sums.messages, sums.bytes)
+
+        return await self.store.log.read(query)
+
+    async def get_history_row_stats(self, leaf_id: str | None = None) -> list[RowStat]:
+        """The stored messages from the root to a leaf in numbers; their content is not read."""
+        return await self.store.log.read(lambda tx: reads.row_stats(tx, self._stream(tx), self._path(tx, leaf_id)))
+
+    async def get_path_length(self, leaf_id: str | None = None) -> int:
+        """How many stored messages there are from the root to a leaf, or to the latest one."""
+        return await self.store.log.read(lambda tx: sums_of(tx, self._stream(tx), self._path(tx, leaf_id)).messages)
+
+    async def token_estimate(self, leaf_id: str | None = None) -> int:
+        """The estimated tokens of `get_history`, from sums: no message is read."""
+        return await self.store.log.read(lambda tx: view_tokens(tx, self._stream(tx), self._path(tx, leaf_id)))
+
+    async def get_branches(self, message_id: str) -> list[Message]:
+        """The children of a message in log order; none for an unknown id."""
+        wanted = lookup_id(message_id, "message_id")
+        rows = await self.store.log.read(lambda tx: reads.children_of(tx, self._stream(tx), wanted))
+        return Message.all_stored(rows)
+
+    async def tree(self) -> AsyncGenerator[TreeNode, None]:
+        """Every message of every branch in log order, in bounded memory."""
+        after_version = 0
+        while rows := await self.store.log.read(partial(self._page_of_tree, after_version=after_version)):
+            for content, created_at, parent_id, _ in rows:
+                yield TreeNode(Message.stored(content, created_at), parent_id)
+            after_version = rows[-1][3]
+
+    async def get_compactions(self) -> list[Compaction]:
+        """The compactions in log order, each with the ends of what is left of its range."""
+        return await self.store.log.read(lambda tx: list_compactions(tx, self._stream(tx)))
+
+    def _stream(self, tx: Tx) -> int:
+        return find_stream(tx, self.session_id)[0]
+
+    def _message(self, tx: Tx, message_id: str) -> Message | None:
+        found = find_message(tx, self._stream(tx), message_id)
+        return None if found is None else Message.stored(found.content, tx.dialect.to_time(found.created_at))
+
+    def _path(self, tx: Tx, leaf_id: str | None) -> list[Range]:
+        wanted = None if leaf_id is None else lookup_id(leaf_id, "leaf_id")
+        path = path_to(tx, self._stream(tx), wanted)
+        if path is None:
+            raise MessageNotFoundError(self.session_id, str(wanted))
+        return path
+
+    def _view(self, tx: Tx, leaf_id: str | None, *, overlays: bool = True) -> View:
+        path = self._path(tx, leaf_id)
+        return view_of(tx, self._stream(tx), path) if overlays else [*path]
+
+    def _page(self, tx: Tx, view: View, **bounds: Any) -> tuple[list[Any], View]:
+        return reads.page_of_view(tx, self._stream(tx), view, **bounds)
+
+    def _page_of_tree(self, tx: Tx, after_version: int) -> list[Any]:
+        return reads.page_of_tree(tx, self._stream(tx), after_version)
