@@ -83,7 +83,7 @@ def page_of_view(
     rest = view[:] if newest_first else view[::-1]
     page: list[Row] = []
     size = 0
-    full = False
+    full = most <= 0
     while rest and not full:
         part: Range | Overlay | None = rest.pop()
         for row in _rows_of(tx, stream_no, part, most=most - len(page), newest_first=newest_first):

@@ -274,6 +274,7 @@ class _Group:
         if time is not None:
             tx.execute(_SET_TIME, (tx.dialect.time(time), row_id))
         compactions.mark_stale(tx, stream_no, run, ordinal)
+        self._places.clear()
 
     def _delete(self, stream_no: int, message_ids: Iterable[str], tree: _Tree) -> None:
         tx = self._tx

@@ -8,8 +8,8 @@ from types import NoneType
 from eventstore.errors import InvalidArgumentError
 from eventstore.log import fold
 from eventstore.ports import Projection, Tx
+from sessions.arguments import checked_store
 from sessions.store import Store
-from sessions.stored import checked_store
 
 Progress = Callable[[int, int], object]
 

@@ -23,8 +23,8 @@ from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events, streams
 from projections import Projection
+from sessions.arguments import checked_store
 from sessions.store import Store
-from sessions.stored import checked_store
 
 Progress = Callable[[int, int], object]
 PAGE = 2_000
