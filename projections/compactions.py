@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence, Set
+from collections.abc import Set
 
 import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
+    Index,
     Integer,
     Table,
     Text,
@@ -44,6 +45,7 @@ compactions = Table(
     Column("tokens", Integer, nullable=False),
     Column("summary", Text, nullable=False),
     UniqueConstraint("stream_no", "id"),
+    Index("ix_assistant_compactions_stream", "stream_no"),
 )
 
 _spans = (
@@ -190,9 +192,3 @@ def shrink(tx: Tx, stream_no: int, deleted: Set[tuple[int, int]]) -> None:
 def forget_compactions(tx: Tx, stream_no: int) -> None:
     """Drop the compactions of a session."""
     tx.execute(_FORGET, (stream_no,))
-
-
-def only_on(spans: Sequence[Span], path: Sequence[Range]) -> list[Span]:
-    """The spans that lie on a path whole."""
-    stops = {part.run: part.last for part in path}
-    return [span for span in spans if span.to_ordinal <= stops.get(span.to_run, 0)]

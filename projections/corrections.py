@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from sqlalchemy import BigInteger, Column, Integer, Table, bindparam, delete, func, literal_column, select, text, union_all
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Integer,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    union_all,
+)
 
 from eventstore.ports import Tx
 from eventstore.statements import Statement

@@ -103,7 +103,7 @@ def _rows_of(tx: Tx, stream_no: int, part: Range | Overlay | None, *, most: int,
     if isinstance(part, Range):
         statement = _PAGE_BACKWARDS if newest_first else _PAGE
         return tx.iterate(statement, (stream_no, part.run, part.first, part.last, most))
-    return [(part.content, part.created_at, len(part.content), 0)] if part else []
+    return [(part.content, part.created_at, len(part.content.encode()), 0)] if part else []
 
 
 def _behind(part: Range | Overlay | None, ordinal: int, *, newest_first: bool) -> Range | None:

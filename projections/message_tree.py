@@ -6,10 +6,10 @@ neighbours, and leave what they change for all that hangs below to the correctio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from eventstore.envelope import Envelope
 from eventstore.events import (
@@ -22,30 +22,23 @@ from eventstore.events import (
 )
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
-from projections import compactions, paths
+from projections import compactions
 from projections.base import Projection
-from projections.corrections import Correction, add_corrections, corrections, forget_corrections
+from projections.changes import Deleted, clear_messages, continues, delete_messages, update_message
+from projections.corrections import corrections
 from projections.message import own_time, with_own_time
+from projections.paths import nearest_below
 from projections.tokens import estimate_parts_tokens
 from projections.tree_tables import messages, runs, spent_ids, trees
 
-_next = messages.alias("next")
-_continues = (
-    select(1)
-    .where(
-        _next.c.stream_no == messages.c.stream_no,
-        _next.c.run == messages.c.run,
-        _next.c.ordinal == messages.c.ordinal + 1,
-    )
-    .exists()
-)
 _place = (
     messages.c.row_id,
     messages.c.run,
     messages.c.ordinal,
     messages.c.path_tokens,
     messages.c.path_bytes,
-    (messages.c.sealed == 1) | _continues,
+    messages.c.sealed,
+    continues,
 )
 _with_id = (messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id"))
 _PLACE = Statement(select(*_place).where(*_with_id), "stream_no", "id")
@@ -55,30 +48,8 @@ _TREE = Statement(
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
 )
-_CHANGING = Statement(
-    select(
-        messages.c.row_id,
-        messages.c.parent_id,
-        messages.c.run,
-        messages.c.ordinal,
-        messages.c.tokens,
-        messages.c.bytes,
-        (messages.c.sealed == 1)
-        | _continues
-        | select(1)
-        .where(
-            runs.c.stream_no == messages.c.stream_no,
-            runs.c.parent_run == messages.c.run,
-            runs.c.fork_ordinal == messages.c.ordinal,
-        )
-        .exists(),
-    ).where(*_with_id),
-    "stream_no",
-    "id",
-)
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), *runs.columns.keys())
-_INSERT_SPENT = Statement(insert(spent_ids), "stream_no", "id")
 _INSERT_TREE = Statement(insert(trees), *trees.columns.keys())
 _tree_state = ("tip", "messages", "leaves", "spent", "version", "estimator")
 _UPDATE_TREE = Statement(
@@ -87,36 +58,6 @@ _UPDATE_TREE = Statement(
     .values({name: bindparam(f"to_{name}") for name in _tree_state}),
     *(f"to_{name}" for name in _tree_state),
     "the_stream",
-)
-_this_row = messages.c.row_id == bindparam("the_row")
-_UPDATE_MESSAGE = Statement(
-    update(messages)
-    .where(_this_row)
-    .values(
-        role=bindparam("to_role"),
-        content=bindparam("to_content"),
-        tokens=bindparam("to_tokens"),
-        bytes=bindparam("to_bytes"),
-        path_tokens=messages.c.path_tokens + bindparam("more_tokens"),
-        path_bytes=messages.c.path_bytes + bindparam("more_bytes"),
-    ),
-    "to_role",
-    "to_content",
-    "to_tokens",
-    "to_bytes",
-    "more_tokens",
-    "more_bytes",
-    "the_row",
-)
-_SET_TIME = Statement(update(messages).where(_this_row).values(created_at=bindparam("to_time")), "to_time", "the_row")
-_SET_PARENT = Statement(
-    update(messages).where(_this_row).values(parent_id=bindparam("to_parent")), "to_parent", "the_row"
-)
-_SEAL = Statement(update(messages).where(_this_row).values(sealed=1), "the_row")
-_DELETE = Statement(delete(messages).where(_this_row), "the_row")
-_FORGET = tuple(
-    Statement(delete(table).where(table.c.stream_no == bindparam("stream_no")), "stream_no")
-    for table in (messages, runs, spent_ids)
 )
 
 
@@ -151,7 +92,9 @@ class _Place(msgspec.Struct):
     ordinal: int
     path_tokens: int
     path_bytes: int
-    continued: bool
+    # A further child starts a run: the ordinal behind it is taken, or was.
+    taken: bool = False
+    has_children: bool = False
 
 
 class _Tree(msgspec.Struct):
@@ -161,6 +104,13 @@ class _Tree(msgspec.Struct):
     spent: int = 0
     version: int = 0
     is_new: bool = False
+
+    def deleted(self, gone: Deleted) -> None:
+        self.messages -= gone.messages
+        self.spent += gone.messages
+        self.leaves += gone.leaves
+        if gone.tip is not None:
+            self.tip = gone.tip
 
 
 class _Group:
@@ -191,13 +141,16 @@ class _Group:
             self.write()
             tree = self._tree(stream_no)
             if isinstance(event, MessageUpdated):
-                self._update(stream_no, event)
+                update_message(self._tx, stream_no, event, self._estimate)
             elif isinstance(event, MessagesDeleted):
-                self._delete(stream_no, event.message_ids, tree)
+                tree.deleted(delete_messages(self._tx, stream_no, event.message_ids))
             elif isinstance(event, MessagesCleared):
-                self._clear(stream_no, tree)
+                clear_messages(self._tx, stream_no)
+                tree.tip = tree.messages = tree.leaves = tree.spent = 0
             elif isinstance(event, CompactionAdded):
                 self._compact(envelope, event)
+            # What was read of places before this event may be so no longer.
+            self._places.clear()
         tree.version = envelope.version
 
     def write(self) -> None:
@@ -227,15 +180,17 @@ class _Group:
             path_tokens += parent.path_tokens
             path_bytes += parent.path_bytes
             fork_ordinal = parent.ordinal
-            if parent.continued:
+            if parent.taken:
                 parent_run = parent.run
-                tree.leaves += 1
             else:
                 run = parent.run
-                parent.continued = True
+            tree.leaves += parent.has_children
+            parent.taken = parent.has_children = True
         if run == envelope.version:
             self._run_rows.append((stream_no, run, parent_run, fork_ordinal))
-        place = _Place(envelope.position, run, fork_ordinal + 1, path_tokens, path_bytes, continued=False)
+        place = _Place(
+            envelope.position, run, fork_ordinal + 1, path_tokens, path_bytes, taken=False, has_children=False
+        )
         self._places[stream_no, message_id] = place
         tree.tip = place.row_id
         tree.messages += 1
@@ -258,60 +213,6 @@ class _Group:
                 content.decode(),
             )
         )
-
-    def _update(self, stream_no: int, event: MessageUpdated) -> None:
-        tx, message, content = self._tx, event.message, bytes(event.raw)
-        row_id, _, run, ordinal, tokens, size, has_children = tx.fetch(_CHANGING, (stream_no, message["id"]))[0]
-        new_tokens = estimate_parts_tokens(message["parts"], self._estimate)
-        change = Correction(0, new_tokens - tokens, len(content) - size)
-        # Of a message with nothing below it the sums are its own.
-        on_row = (0, 0) if has_children else (change.tokens, change.bytes)
-        values = (message["role"], content.decode(), new_tokens, len(content), *on_row, row_id)
-        tx.execute(_UPDATE_MESSAGE, values)
-        if has_children:
-            add_corrections(tx, {(stream_no, run, ordinal): change})
-        time = own_time(message)
-        if time is not None:
-            tx.execute(_SET_TIME, (tx.dialect.time(time), row_id))
-        compactions.mark_stale(tx, stream_no, run, ordinal)
-        self._places.clear()
-
-    def _delete(self, stream_no: int, message_ids: Iterable[str], tree: _Tree) -> None:
-        tx = self._tx
-        gone = {name: row for name in message_ids for row in tx.fetch(_CHANGING, (stream_no, name))}
-        places = {name: (row[2], row[3]) for name, row in gone.items()}
-        tip = paths.place_of(tx, stream_no, None)
-        leaves = [name for name, place in places.items() if not paths.nearest_below(tx, stream_no, *place)]
-        tx.executemany(_DELETE, [(row[0],) for row in gone.values()])
-        tx.executemany(_INSERT_SPENT, [(stream_no, name) for name in gone])
-        removed = {(stream_no, *places[name]): Correction(-1, -row[4], -row[5]) for name, row in gone.items()}
-        add_corrections(tx, removed)
-        before = [paths.last_on(tx, stream_no, [paths.Range(run, 1, at - 1)]) for run, at in places.values()]
-        tx.executemany(_SEAL, [(row_id,) for row_id in {one.row_id for one in before if one}])
-        tree.messages -= len(gone)
-        tree.spent += len(gone)
-        tree.leaves -= len(leaves)
-        parents = {name: row[1] for name, row in gone.items() if row[1] not in gone}
-        for name, parent_id in parents.items():
-            below = paths.nearest_below(tx, stream_no, *places[name])
-            tx.executemany(_SET_PARENT, [(parent_id, child.row_id) for child in below])
-        for parent_id in {*parents.values()} - {None}:
-            place = self._place(stream_no, parent_id)
-            if not paths.nearest_below(tx, stream_no, place.run, place.ordinal):
-                tree.leaves += 1
-        compactions.shrink(tx, stream_no, {*places.values()})
-        if tip is not None and tip in places.values():
-            top = paths.last_on(tx, stream_no, paths.path_to_place(tx, stream_no, *tip))
-            tree.tip = paths.newest_below(tx, stream_no, top)
-        self._places.clear()
-
-    def _clear(self, stream_no: int, tree: _Tree) -> None:
-        for statement in _FORGET:
-            self._tx.execute(statement, (stream_no,))
-        forget_corrections(self._tx, stream_no)
-        compactions.forget_compactions(self._tx, stream_no)
-        tree.tip = tree.messages = tree.leaves = tree.spent = 0
-        self._places.clear()
 
     def _compact(self, envelope: Envelope, event: CompactionAdded) -> None:
         stream_no = envelope.stream_no
@@ -339,7 +240,15 @@ class _Group:
     def _place(self, stream_no: int, message_id: str) -> _Place:
         place = self._places.get((stream_no, message_id))
         if place is None:
-            place = self._places[stream_no, message_id] = _Place(*self._tx.fetch(_PLACE, (stream_no, message_id))[0])
+            place = self._known(stream_no, message_id, self._tx.fetch(_PLACE, (stream_no, message_id))[0])
+        return place
+
+    def _known(self, stream_no: int, message_id: str, row: Row) -> _Place:
+        row_id, run, ordinal, path_tokens, path_bytes, sealed, continued = row
+        # Only of a sealed message something may hang in another run alone.
+        has_children = continued or (sealed and bool(nearest_below(self._tx, stream_no, run, ordinal)))
+        place = _Place(row_id, run, ordinal, path_tokens, path_bytes, bool(sealed or continued), bool(has_children))
+        self._places[stream_no, message_id] = place
         return place
 
     def _tree(self, stream_no: int) -> _Tree:
@@ -349,6 +258,6 @@ class _Group:
             for tip, size, leaves, spent, version, tip_id, *place in self._tx.fetch(_TREE, (stream_no,)):
                 if tip_id is not None:
                     # Most messages hang on the tip: its place is read along.
-                    self._places[stream_no, tip_id] = _Place(*place)
+                    self._known(stream_no, tip_id, tuple(place))
                 tree = self._trees[stream_no] = _Tree(tip, size, leaves, spent, version)
         return tree

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import BigInteger, bindparam, func, select
 
 from eventstore.ports import Tx
 from eventstore.statements import Statement
@@ -57,12 +57,19 @@ _TIP_PLACE = Statement(
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
 )
-_RUN = Statement(
-    select(runs.c.parent_run, runs.c.fork_ordinal).where(
-        runs.c.stream_no == bindparam("stream_no"), runs.c.run == bindparam("run")
-    ),
-    "stream_no",
-    "run",
+_up = (
+    select(runs.c.run, bindparam("ordinal", type_=BigInteger).label("last"), runs.c.parent_run, runs.c.fork_ordinal)
+    .where(runs.c.stream_no == bindparam("stream_no"), runs.c.run == bindparam("run"))
+    .cte("up", recursive=True)
+)
+_up = _up.union_all(
+    select(runs.c.run, _up.c.fork_ordinal, runs.c.parent_run, runs.c.fork_ordinal).where(
+        runs.c.stream_no == bindparam("stream_no"), runs.c.run == _up.c.parent_run
+    )
+)
+# A run begins after the message that it forks from: by their names they stand in the order of the path.
+_PATH = Statement(
+    select(_up.c.run, _up.c.fork_ordinal + 1, _up.c.last).order_by(_up.c.run), "stream_no", "run", "ordinal"
 )
 _beginning = (
     (messages.c.stream_no == runs.c.stream_no)
@@ -97,7 +104,7 @@ def _newest_of(run: object) -> object:
     return newest.order_by(last.c.ordinal.desc()).limit(1).scalar_subquery()
 
 
-_NEWEST_BELOW = Statement(select(func.max(_newest_of(_below.c.run))), "stream_no", "run", "ordinal")
+_NEWEST_BELOW = Statement(select(func.max(_newest_of(_below.c.run))).select_from(_below), "stream_no", "run", "ordinal")
 _NEWEST = Statement(select(func.max(_newest_of(runs.c.run))).where(_of_stream), "stream_no")
 
 
@@ -109,13 +116,7 @@ def place_of(tx: Tx, stream_no: int, message_id: str | None) -> tuple[int, int] 
 
 def path_to_place(tx: Tx, stream_no: int, run: int, ordinal: int) -> list[Range]:
     """The path from its root to a place."""
-    ranges: list[Range] = []
-    while run:
-        parent_run, fork_ordinal = tx.fetch(_RUN, (stream_no, run))[0]
-        ranges.append(Range(run, fork_ordinal + 1, ordinal))
-        run, ordinal = parent_run, fork_ordinal
-    ranges.reverse()
-    return ranges
+    return [Range(*row) for row in tx.fetch(_PATH, (stream_no, run, ordinal))]
 
 
 def path_to(tx: Tx, stream_no: int, leaf_id: str | None) -> list[Range] | None:
