@@ -82,12 +82,14 @@ def test_streamed_memory(benchmark: BenchmarkFixture, post: Post, runner: asynci
         async def stream() -> int:
             return sum([len(message.parts) async for message in ours.session("chat").history()])
 
-        tracemalloc.start()
-        try:
-            assert ours.run(stream()) >= STREAMED
-            peak = tracemalloc.get_traced_memory()[1] / MEGABYTE
-        finally:
-            tracemalloc.stop()
-    post(
-        amount("streamed history, peak memory", size=f"{STREAMED:,}", ours=[peak], unit=" MB", goal=at_most(10, " MB"))
-    )
+        def peak(_: None) -> float:
+            tracemalloc.start()
+            try:
+                assert ours.run(stream()) >= STREAMED
+                return tracemalloc.get_traced_memory()[1] / MEGABYTE
+            finally:
+                tracemalloc.stop()
+
+        (laps,) = race(benchmark, Contestant(lambda: None, peak), rounds=3)
+    peaks = [lap.result for lap in laps]
+    post(amount("streamed history, peak memory", size=f"{STREAMED:,}", ours=peaks, unit=" MB", goal=at_most(10, " MB")))

@@ -18,6 +18,7 @@ from eventstore.errors import (
     ProjectionError,
     ReservedIdError,
     SchemaVersionError,
+    SessionDeletedError,
     SessionExistsError,
     SessionNotFoundError,
     SessionStartedError,
@@ -36,6 +37,7 @@ from eventstore.events import (
     MessagesDeleted,
     MessageUpdated,
     SessionCreated,
+    SessionRenamed,
 )
 from eventstore.expected import ANY, NO_STREAM, STREAM_EXISTS
 from eventstore.heads import Committed
@@ -78,13 +80,19 @@ __all__ = [
     "ReservedIdError",
     "SchemaVersionError",
     "SessionCreated",
+    "SessionDeleted",
+    "SessionDeletedError",
+    "SessionEnded",
     "SessionExistsError",
+    "SessionForked",
     "SessionNotFoundError",
+    "SessionRenamed",
     "SessionStartedError",
     "StoreClosedError",
     "StoreUnavailableError",
     "UnreadableEvent",
     "UpcasterError",
+    "UsageAdded",
     "VersionConflictError",
     "register_upcaster",
 ]

@@ -109,6 +109,16 @@ class SessionExistsError(EventStoreError):
         self.session_id = session_id
 
 
+class SessionDeletedError(EventStoreError):
+    """The session was deleted, and nothing is written under its id again."""
+
+    code = "session_deleted"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} was deleted")
+        self.session_id = session_id
+
+
 class SessionNotFoundError(EventStoreError):
     """There is no session with this id."""
 

@@ -37,6 +37,39 @@ class SessionCreated(Event, frozen=True, tag="session_created"):
     metadata: dict[str, Any] | None = None
 
 
+class SessionRenamed(Event, frozen=True, tag="session_renamed"):
+    """A session got another name."""
+
+    name: str
+
+
+class SessionForked(Event, frozen=True, tag="session_forked"):
+    """A session began as a copy of another one's path to a message, as it was at a version of that one."""
+
+    session_id: str
+    version: int
+    message_id: str
+
+
+class SessionEnded(Event, frozen=True, tag="session_ended"):
+    """A conversation goes on elsewhere, or nowhere; the session still takes messages."""
+
+    reason: str
+
+
+class SessionDeleted(Event, frozen=True, tag="session_deleted"):
+    """A session was deleted: all that was derived of it is gone, and nothing is written under its id again."""
+
+
+class UsageAdded(Event, frozen=True, tag="usage_added"):
+    """Tokens were used, and what they cost, in the caller's currency."""
+
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    model: str | None = None
+
+
 class _WithMessage(Event, frozen=True, dict=True):
     """A fact that holds a whole message: `raw` is its JSON as it came in."""
 
@@ -90,6 +123,11 @@ class CompactionAdded(Event, frozen=True, tag="compaction_added"):
 
 AnyEvent = (
     SessionCreated
+    | SessionRenamed
+    | SessionForked
+    | SessionEnded
+    | SessionDeleted
+    | UsageAdded
     | MessageAppended
     | MessageUpdated
     | MessagesDeleted

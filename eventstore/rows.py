@@ -57,6 +57,7 @@ _POSITION = Statement(
     "stream_no",
     "version",
 )
+_VERSION = Statement(select(streams.c.version).where(streams.c.stream_no == bindparam("stream_no")), "stream_no")
 _HIGH_WATER = Statement(select(func.max(events.c.position)))
 
 
@@ -135,6 +136,13 @@ def version_at(tx: Tx, stream_no: int, version: int, position: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+def position_at(tx: Tx, stream_no: int, position: int) -> int:
+    """The position of the last event that a stream had at a position of the log; 0 when it had none."""
+    version = tx.fetch(_VERSION, (stream_no,))[0][0]
+    reached = version_at(tx, stream_no, version, position)
+    return int(tx.fetch(_POSITION, (stream_no, reached))[0][0]) if reached else 0
 
 
 def high_water(tx: Tx) -> int:

@@ -7,12 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Column, Float, Index, Table, Text, bindparam, insert, select, text, update
+from sqlalchemy import BigInteger, Column, Float, Index, Table, Text, bindparam, delete, insert, select, text, update
 
 from eventstore.dialect import BigKey
 from eventstore.envelope import Envelope
-from eventstore.events import EVENT_TYPES, SessionCreated
+from eventstore.events import (
+    EVENT_TYPES,
+    SessionCreated,
+    SessionDeleted,
+    SessionEnded,
+    SessionRenamed,
+    UsageAdded,
+)
 from eventstore.ports import Tx
+from eventstore.rows import position_at
 from eventstore.statements import Row, Statement
 from eventstore.tables import metadata
 from projections.base import Projection
@@ -39,6 +47,12 @@ sessions = Table(
     Index("ix_assistant_sessions_updated", "updated_position"),
 )
 
+deleted_sessions = Table(
+    "deleted_sessions",
+    metadata,
+    Column("stream_no", BigKey, primary_key=True, autoincrement=False),
+)
+
 _INFO = (
     sessions.c.id,
     sessions.c.name,
@@ -52,31 +66,39 @@ _INFO = (
     sessions.c.created_at,
     sessions.c.updated_at,
 )
+_listed = select(*_INFO, sessions.c.updated_position)
 _BY_ID = Statement(select(*_INFO).where(sessions.c.id == bindparam("id")), "id")
-_NEWEST = Statement(select(*_INFO).order_by(sessions.c.updated_position.desc()))
-_INSERT = Statement(
-    insert(sessions),
-    "stream_no",
-    "id",
-    "name",
-    "parent_session_id",
-    "model",
-    "source",
-    "created_at",
-    "updated_at",
-    "updated_position",
+_NEWEST = Statement(
+    _listed.where(sessions.c.updated_position < bindparam("before"))
+    .order_by(sessions.c.updated_position.desc())
+    .limit(bindparam("most")),
+    "before",
+    "most",
+)
+_TOUCHED = Statement(
+    select(*_INFO, sessions.c.stream_no).where(sessions.c.updated_position > bindparam("after")), "after"
+)
+_of_stream = sessions.c.stream_no == bindparam("the_stream")
+_LOAD = Statement(select(sessions).where(_of_stream), "the_stream")
+_IS_DELETED = Statement(select(1).where(deleted_sessions.c.stream_no == bindparam("stream_no")), "stream_no")
+_INSERT = Statement(insert(sessions), *sessions.columns.keys())
+_state = tuple(column.name for column in sessions.columns if column.name != "stream_no")
+_UPDATE = Statement(
+    update(sessions).where(_of_stream).values({name: bindparam(f"to_{name}") for name in _state}),
+    *(f"to_{name}" for name in _state),
+    "the_stream",
 )
 _TOUCH = Statement(
     update(sessions)
-    .where(sessions.c.stream_no == bindparam("the_stream"), sessions.c.updated_position < bindparam("to_position"))
+    .where(_of_stream, sessions.c.updated_position < bindparam("to_position"))
     .values(updated_at=bindparam("to_time"), updated_position=bindparam("to_position")),
     "to_time",
     "to_position",
     "the_stream",
 )
-
-
-_EXISTS = Statement(select(1).where(sessions.c.stream_no == bindparam("stream_no")), "stream_no")
+_DELETE = Statement(delete(sessions).where(_of_stream), "the_stream")
+_INSERT_DELETED = Statement(insert(deleted_sessions), "stream_no")
+_TELLING = (SessionCreated, SessionRenamed, SessionEnded, SessionDeleted, UsageAdded)
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -95,31 +117,45 @@ class SessionInfo(msgspec.Struct, frozen=True):
     updated_at: dt.datetime
 
 
+class _Entry(msgspec.Struct):
+    """A row, in the order of its columns."""
+
+    stream_no: int
+    id: str
+    name: str
+    parent_session_id: str | None
+    model: str | None
+    source: str | None
+    input_tokens: int
+    output_tokens: int
+    estimated_cost: float
+    end_reason: str | None
+    created_at: Any
+    updated_at: Any
+    updated_position: int
+
+
 class Directory(Projection):
     """A row per session, from its first event on; a session that was never created is named by its id."""
 
     name = "directory"
+    revision = 2
     handles = tuple(EVENT_TYPES)
-    tables = (sessions,)
+    tables = (sessions, deleted_sessions)
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
-        """Enter new sessions and move the time of their last event."""
-        first: dict[int, Envelope] = {}
-        last: dict[int, Envelope] = {}
+        """Enter new sessions, carry out what is told of them, and move the time of their last event."""
+        streams: dict[int, list[Envelope]] = {}
         for envelope in envelopes:
             if not envelope.stream_id.startswith(NO_SESSION):
-                first.setdefault(envelope.stream_no, envelope)
-                last[envelope.stream_no] = envelope
-        time = tx.dialect.time
-        new: list[Row] = []
+                streams.setdefault(envelope.stream_no, []).append(envelope)
         touched: list[Row] = []
-        for stream_no, envelope in last.items():
-            updated = (time(envelope.recorded_at), envelope.position)
-            if first[stream_no].version == 1 and not tx.fetch(_EXISTS, (stream_no,)):
-                new.append((stream_no, *_created(first[stream_no]), time(_created_at(first[stream_no])), *updated))
+        for stream_no, found in streams.items():
+            if found[0].version == 1 or any(isinstance(envelope.event, _TELLING) for envelope in found):
+                _change(tx, found)
             else:
-                touched.append((*updated, stream_no))
-        tx.executemany(_INSERT, new)
+                last = found[-1]
+                touched.append((tx.dialect.time(last.recorded_at), last.position, stream_no))
         tx.executemany(_TOUCH, touched)
 
 
@@ -129,22 +165,61 @@ def find_session(tx: Tx, session_id: str) -> SessionInfo | None:
     return _to_info(tx, rows[0]) if rows else None
 
 
-def list_sessions(tx: Tx) -> list[SessionInfo]:
-    """All sessions, the one with the newest event first."""
-    return [_to_info(tx, row) for row in tx.iterate(_NEWEST)]
+def list_sessions(tx: Tx, *, walk: int, before: int, most: int) -> list[tuple[int, SessionInfo]]:
+    """The next sessions, the one with the newest event first, as it was when the log ended at the position `walk`.
+
+    Each comes with the position of that event; `before` is the one that the page comes after.
+    """
+    kept = [(row[-1], _to_info(tx, row[:-1])) for row in tx.fetch(_NEWEST, (min(before, walk + 1), most))]
+    for *row, stream_no in tx.iterate(_TOUCHED, (walk,)):
+        position = position_at(tx, stream_no, walk)
+        if 0 < position < before:
+            kept.append((position, _to_info(tx, tuple(row))))
+    kept.sort(key=lambda one: -one[0])
+    return kept[:most]
 
 
-def _created(envelope: Envelope) -> tuple[Any, ...]:
-    event = envelope.event
-    if isinstance(event, SessionCreated):
-        return (envelope.stream_id, event.name, event.parent_session_id, event.model, event.source)
-    return (envelope.stream_id, envelope.stream_id, None, None, None)
+def _change(tx: Tx, found: Sequence[Envelope]) -> None:
+    """Fold the events of one session into its row."""
+    stream_no, time = found[0].stream_no, tx.dialect.time
+    rows = tx.fetch(_LOAD, (stream_no,))
+    entry = _Entry(*rows[0]) if rows else None
+    if entry is None and tx.fetch(_IS_DELETED, (stream_no,)):
+        return
+    for envelope in found:
+        if entry is None:
+            entry = _entry(tx, envelope)
+        elif envelope.position <= entry.updated_position:
+            continue
+        entry.updated_at, entry.updated_position = time(envelope.recorded_at), envelope.position
+        event = envelope.event
+        if isinstance(event, SessionRenamed):
+            entry.name = event.name
+        elif isinstance(event, SessionEnded):
+            entry.end_reason = event.reason
+        elif isinstance(event, UsageAdded):
+            entry.input_tokens += event.input_tokens
+            entry.output_tokens += event.output_tokens
+            entry.estimated_cost += event.cost
+        elif isinstance(event, SessionDeleted):
+            tx.execute(_DELETE, (stream_no,))
+            tx.execute(_INSERT_DELETED, (stream_no,))
+            return
+    if entry is not None:
+        values = msgspec.structs.astuple(entry)
+        if rows:
+            tx.execute(_UPDATE, (*values[1:], stream_no))
+        else:
+            tx.execute(_INSERT, values)
 
 
-def _created_at(envelope: Envelope) -> dt.datetime:
-    event = envelope.event
-    own = event.created_at if isinstance(event, SessionCreated) else None
-    return own or envelope.recorded_at
+def _entry(tx: Tx, first: Envelope) -> _Entry:
+    event, recorded_at = first.event, first.recorded_at
+    created = event if isinstance(event, SessionCreated) else SessionCreated(name=first.stream_id)
+    time = tx.dialect.time
+    about = (created.name, created.parent_session_id, created.model, created.source)
+    times = (time(created.created_at or recorded_at), time(recorded_at), first.position)
+    return _Entry(first.stream_no, first.stream_id, *about, 0, 0, 0.0, None, *times)
 
 
 def _to_info(tx: Tx, row: Row) -> SessionInfo:

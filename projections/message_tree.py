@@ -19,6 +19,7 @@ from eventstore.events import (
     MessagesCleared,
     MessagesDeleted,
     MessageUpdated,
+    SessionDeleted,
 )
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
@@ -43,7 +44,16 @@ _place = (
 _with_id = (messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id"))
 _PLACE = Statement(select(*_place).where(*_with_id), "stream_no", "id")
 _TREE = Statement(
-    select(trees.c.tip, trees.c.messages, trees.c.leaves, trees.c.spent, trees.c.version, messages.c.id, *_place)
+    select(
+        trees.c.tip,
+        trees.c.messages,
+        trees.c.leaves,
+        trees.c.spent,
+        trees.c.deleted,
+        trees.c.version,
+        messages.c.id,
+        *_place,
+    )
     .join_from(trees, messages, messages.c.row_id == trees.c.tip, isouter=True)
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
@@ -51,12 +61,12 @@ _TREE = Statement(
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), *runs.columns.keys())
 _INSERT_TREE = Statement(insert(trees), *trees.columns.keys())
-_tree_state = ("tip", "messages", "leaves", "spent", "version", "estimator")
+_tree_state = ("tip", "messages", "leaves", "spent", "deleted", "version")
 _UPDATE_TREE = Statement(
     update(trees)
     .where(trees.c.stream_no == bindparam("the_stream"))
-    .values({name: bindparam(f"to_{name}") for name in _tree_state}),
-    *(f"to_{name}" for name in _tree_state),
+    .values({name: bindparam(f"to_{name}") for name in (*_tree_state, "estimator")}),
+    *(f"to_{name}" for name in (*_tree_state, "estimator")),
     "the_stream",
 )
 
@@ -69,7 +79,15 @@ class MessageTree(Projection):
 
     name = "message_tree"
     revision = 2
-    handles = (MessageAppended, MessageUpdated, MessagesDeleted, MessagesCleared, LeafSelected, CompactionAdded)
+    handles = (
+        MessageAppended,
+        MessageUpdated,
+        MessagesDeleted,
+        MessagesCleared,
+        LeafSelected,
+        CompactionAdded,
+        SessionDeleted,
+    )
     tables = (messages, runs, trees, spent_ids, corrections, compactions.compactions)
     caches = ("tokens", "path_tokens", "estimator")
 
@@ -102,10 +120,14 @@ class _Tree(msgspec.Struct):
     messages: int = 0
     leaves: int = 0
     spent: int = 0
+    deleted: int = 0
     version: int = 0
     is_new: bool = False
 
-    def deleted(self, gone: Deleted) -> None:
+    def state(self) -> Row:
+        return (self.tip, self.messages, self.leaves, self.spent, self.deleted, self.version)
+
+    def take_out(self, gone: Deleted) -> None:
         self.messages -= gone.messages
         self.spent += gone.messages
         self.leaves += gone.leaves
@@ -143,10 +165,11 @@ class _Group:
             if isinstance(event, MessageUpdated):
                 update_message(self._tx, stream_no, event, self._estimate)
             elif isinstance(event, MessagesDeleted):
-                tree.deleted(delete_messages(self._tx, stream_no, event.message_ids))
-            elif isinstance(event, MessagesCleared):
+                tree.take_out(delete_messages(self._tx, stream_no, event.message_ids))
+            elif isinstance(event, MessagesCleared | SessionDeleted):
                 clear_messages(self._tx, stream_no)
                 tree.tip = tree.messages = tree.leaves = tree.spent = 0
+                tree.deleted = int(isinstance(event, SessionDeleted))
             elif isinstance(event, CompactionAdded):
                 self._compact(envelope, event)
             # What was read of places before this event may be so no longer.
@@ -155,11 +178,9 @@ class _Group:
 
     def write(self) -> None:
         """Write what was collected, and forget what was read."""
-        trees = self._trees.items()
-        new = [(no, t.tip, t.messages, t.leaves, t.spent, t.version, self._estimator) for no, t in trees if t.is_new]
-        old = [
-            (t.tip, t.messages, t.leaves, t.spent, t.version, self._estimator, no) for no, t in trees if not t.is_new
-        ]
+        states = [(no, tree.is_new, tree.state()) for no, tree in self._trees.items()]
+        new = [(no, *state, self._estimator) for no, is_new, state in states if is_new]
+        old = [(*state, self._estimator, no) for no, is_new, state in states if not is_new]
         self._tx.executemany(_INSERT_RUN, self._run_rows)
         self._tx.executemany(_INSERT_MESSAGE, self._message_rows)
         self._tx.executemany(_INSERT_TREE, new)
@@ -255,9 +276,11 @@ class _Group:
         tree = self._trees.get(stream_no)
         if tree is None:
             tree = self._trees[stream_no] = _Tree(is_new=True)
-            for tip, size, leaves, spent, version, tip_id, *place in self._tx.fetch(_TREE, (stream_no,)):
+            for *state, tip_id, row_id, run, ordinal, tokens, size, sealed, continued in self._tx.fetch(
+                _TREE, (stream_no,)
+            ):
                 if tip_id is not None:
                     # Most messages hang on the tip: its place is read along.
-                    self._known(stream_no, tip_id, tuple(place))
-                tree = self._trees[stream_no] = _Tree(tip, size, leaves, spent, version)
+                    self._known(stream_no, tip_id, (row_id, run, ordinal, tokens, size, sealed, continued))
+                tree = self._trees[stream_no] = _Tree(*state)
         return tree

@@ -15,7 +15,13 @@ from sqlalchemy import bindparam, literal, select
 
 from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
-from eventstore.events import MessageAppended, MessagesCleared, MessagesDeleted, MessageUpdated
+from eventstore.events import (
+    MessageAppended,
+    MessagesCleared,
+    MessagesDeleted,
+    MessageUpdated,
+    SessionDeleted,
+)
 from eventstore.ports import Order, TextIndex, Tx
 from eventstore.statements import Row, Statement
 from projections.analysis import REVISION, Query, analyse, parse_query, snippet
@@ -87,7 +93,7 @@ class SearchIndex(Projection):
 
     name = "search_index"
     revision = REVISION
-    handles = (MessageAppended, MessageUpdated, MessagesDeleted, MessagesCleared)
+    handles = (MessageAppended, MessageUpdated, MessagesDeleted, MessagesCleared, SessionDeleted)
 
     def create(self, tx: Tx) -> None:
         """Create the text index."""
@@ -152,7 +158,7 @@ class _Changes:
         elif isinstance(event, MessagesDeleted):
             for message_id in event.message_ids:
                 self._entry(stream_no, message_id).after = None
-        elif isinstance(event, MessagesCleared):
+        elif isinstance(event, MessagesCleared | SessionDeleted):
             self._clear(stream_no)
 
     def write(self) -> None:

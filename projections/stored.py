@@ -24,7 +24,7 @@ _SPENT = Statement(
     "id",
 )
 _TIP = Statement(
-    select(messages.c.id, trees.c.messages, trees.c.spent)
+    select(messages.c.id, trees.c.messages, trees.c.spent, trees.c.deleted)
     .join_from(trees, messages, messages.c.row_id == trees.c.tip, isouter=True)
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
@@ -40,11 +40,15 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
 
 class Tip(msgspec.Struct, frozen=True):
-    """The id of the message that was appended or selected last, and how many ids are in use and spent."""
+    """The id of the message that was appended or selected last, and how many ids are in use and spent.
+
+    `deleted` is 1 for a session that was deleted.
+    """
 
     message_id: str | None = None
     messages: int = 0
     spent: int = 0
+    deleted: int = 0
 
 
 def find_message(tx: Tx, stream_no: int, message_id: str) -> StoredMessage | None:

@@ -62,6 +62,8 @@ trees = Table(
     Column("leaves", BigInteger, nullable=False),
     # How many ids are spent.
     Column("spent", BigInteger, nullable=False),
+    # 1 once the session was deleted: nothing is written to it again.
+    Column("deleted", Integer, nullable=False),
     # The version that the tree shows, so that an event that comes again changes nothing.
     Column("version", BigInteger, nullable=False),
     Column("estimator", Text, nullable=False),

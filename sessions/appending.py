@@ -10,7 +10,13 @@ import msgspec
 
 from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
-from eventstore.errors import DuplicateMessageError, IntegrityError, MessageDeletedError, ParentNotFoundError
+from eventstore.errors import (
+    DuplicateMessageError,
+    IntegrityError,
+    MessageDeletedError,
+    ParentNotFoundError,
+    SessionDeletedError,
+)
 from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
 from eventstore.heads import Head
 from eventstore.ports import Tx
@@ -44,6 +50,15 @@ class AppendResult(msgspec.Struct, frozen=True):
     inserted: bool
     version: int
     position: int
+
+
+def check_open(tx: Tx, head: Head) -> Tip:
+    """Where a session's tree stands once all that is pending is applied; raises SessionDeletedError."""
+    tx.flush()
+    tip = tip_of(tx, head.stream_no) if head.stream_no else Tip()
+    if tip.deleted:
+        raise SessionDeletedError(head.stream_id)
+    return tip
 
 
 class AppendMessages:
@@ -106,7 +121,10 @@ class _View:
         stored = find_message(self._tx, self._head.stream_no, message_id)
         if stored is not None:
             return find_position(self._tx, stored.position)
-        if self._tip().spent and is_spent(self._tx, self._head.stream_no, message_id):
+        tip = self._tip()
+        if tip.deleted:
+            raise SessionDeletedError(self._head.stream_id)
+        if tip.spent and is_spent(self._tx, self._head.stream_no, message_id):
             raise MessageDeletedError(self._head.stream_id, message_id)
         return None
 

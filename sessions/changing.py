@@ -26,8 +26,8 @@ from eventstore.same import same_json
 from projections.compactions import find_ends
 from projections.message import COMPACTION_PREFIX
 from projections.paths import path_to, place_of
-from projections.stored import find_message, tip_of
-from sessions.appending import AppendMessages, Parent
+from projections.stored import find_message
+from sessions.appending import AppendMessages, Parent, check_open
 from sessions.message import Accepted
 
 Events = list[Event]
@@ -41,7 +41,7 @@ class UpdateMessage:
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, dt.datetime | None]:
         """Decide inside the write transaction; content that is stored already is no event."""
-        tx.flush()
+        check_open(tx, head)
         stored = find_message(tx, head.stream_no, self._message.id)
         if stored is None:
             return [], None
@@ -84,15 +84,14 @@ class DeleteMessages:
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, int]:
         """Decide inside the write transaction."""
-        tx.flush()
+        check_open(tx, head)
         found = [one for one in self._message_ids if place_of(tx, head.stream_no, one) is not None]
         return ([MessagesDeleted(message_ids=found)] if found else []), len(found)
 
 
 def clear_messages(tx: Tx, head: Head) -> tuple[Events, None]:
     """Decide to clear a session in which there is, or was, a message."""
-    tx.flush()
-    tip = tip_of(tx, head.stream_no)
+    tip = check_open(tx, head)
     return ([MessagesCleared()] if tip.messages or tip.spent else []), None
 
 
@@ -104,11 +103,10 @@ class SelectLeaf:
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
         """Decide inside the write transaction; raises MessageNotFoundError."""
-        tx.flush()
+        tip = check_open(tx, head)
         if place_of(tx, head.stream_no, self._message_id) is None:
             raise MessageNotFoundError(head.stream_id, self._message_id)
-        is_tip = tip_of(tx, head.stream_no).message_id == self._message_id
-        return ([] if is_tip else [LeafSelected(message_id=self._message_id)]), None
+        return ([] if tip.message_id == self._message_id else [LeafSelected(message_id=self._message_id)]), None
 
 
 class AddCompaction:
@@ -120,7 +118,7 @@ class AddCompaction:
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
         """Decide inside the write transaction; raises InvalidCompactionError."""
-        tx.flush()
+        check_open(tx, head)
         start, end = (self._resolve(tx, head, one, edge) for edge, one in enumerate(self._ends))
         place, path = place_of(tx, head.stream_no, start), path_to(tx, head.stream_no, end)
         if place is None or not path:
