@@ -25,6 +25,7 @@ class Database:
         self.dialect = dialect
         self.engine = engine
         self.closed = False
+        self._core = engine.dialect
         self._writer = writer
         self._watcher: Any = None
         self._loop = asyncio.get_running_loop()
@@ -162,12 +163,18 @@ class Database:
 
     async def _snapshot(self, driver: DriverConnection, query: Callable[[RawTx], T]) -> T:
         def snapshot(connection: RawConnection) -> T:
-            with self._translated():
+            # Written out, since a context manager takes as long as a short query.
+            try:
                 connection.execute(self.dialect.begin_read)
                 try:
-                    return query(RawTx(connection, self.dialect, self.engine.dialect))
+                    return query(RawTx(connection, self.dialect, self._core))
                 finally:
                     connection.execute("COMMIT")
+            except Exception as error:
+                typed = self.dialect.translate(error)
+                if typed is None:
+                    raise
+                raise typed from error
 
         if self.closed:
             raise StoreClosedError
