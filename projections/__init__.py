@@ -5,7 +5,8 @@ from projections.compactions import Compaction
 from projections.directory import Directory, SessionInfo
 from projections.history import RowStat
 from projections.message_tree import MessageTree
-from projections.search_index import SearchIndex, SearchResult
+from projections.search import SearchResult
+from projections.search_index import SearchIndex
 
 __all__ = [
     "Compaction",

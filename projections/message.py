@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from eventstore.decoding import decode_json
+
 COMPACTION_PREFIX: Final = "compaction_"
 """What the ids of overlays start with; no message may have such an id."""
 
@@ -17,6 +19,31 @@ def message_text(message: Mapping[str, Any]) -> str:
     return "\n".join(
         part["text"] for part in message["parts"] if part["type"] == "text" and isinstance(part.get("text"), str)
     )
+
+
+class _Part(msgspec.Struct):
+    """What is read of a part; all else is skipped, which takes half the time of decoding it."""
+
+    type: str
+    text: Any = None
+
+
+class _Parts(msgspec.Struct):
+    """What is read of a message."""
+
+    parts: list[_Part]
+
+
+_decode_parts = msgspec.json.Decoder(_Parts).decode
+
+
+def stored_text(content: str) -> str:
+    """The `message_text` of a message's JSON, of which nothing else is decoded."""
+    try:
+        parts = _decode_parts(content).parts
+    except msgspec.DecodeError:
+        return message_text(decode_json(content))
+    return "\n".join([part.text for part in parts if part.type == "text" and isinstance(part.text, str)])
 
 
 def own_time(message: Mapping[str, Any]) -> dt.datetime | None:

@@ -67,10 +67,7 @@ _up = _up.union_all(
         runs.c.stream_no == bindparam("stream_no"), runs.c.run == _up.c.parent_run
     )
 )
-# A run begins after the message that it forks from: by their names they stand in the order of the path.
-_PATH = Statement(
-    select(_up.c.run, _up.c.fork_ordinal + 1, _up.c.last).order_by(_up.c.run), "stream_no", "run", "ordinal"
-)
+_PATH = Statement(select(_up.c.run, _up.c.fork_ordinal + 1, _up.c.last), "stream_no", "run", "ordinal")
 _beginning = (
     (messages.c.stream_no == runs.c.stream_no)
     & (messages.c.run == runs.c.run)
@@ -116,7 +113,8 @@ def place_of(tx: Tx, stream_no: int, message_id: str | None) -> tuple[int, int] 
 
 def path_to_place(tx: Tx, stream_no: int, run: int, ordinal: int) -> list[Range]:
     """The path from its root to a place."""
-    return [Range(*row) for row in tx.fetch(_PATH, (stream_no, run, ordinal))]
+    # A run begins after the message that it forks from: by their names they stand in the order of the path.
+    return [Range(*row) for row in sorted(tx.fetch(_PATH, (stream_no, run, ordinal)))]
 
 
 def path_to(tx: Tx, stream_no: int, leaf_id: str | None) -> list[Range] | None:

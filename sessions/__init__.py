@@ -5,7 +5,7 @@ from projections.compactions import Compaction
 from projections.directory import SessionInfo
 from projections.history import RowStat
 from projections.message import COMPACTION_PREFIX
-from projections.search_index import SearchResult
+from projections.search import SearchResult
 from projections.tokens import estimate_message_tokens, estimate_string_tokens
 from sessions.appending import AUTO, AppendResult
 from sessions.importers import ImportedSession, ImportReport, import_file

@@ -13,7 +13,7 @@ from eventstore.ids import new_id
 from eventstore.rows import high_water
 from projections.compactions import Compaction
 from projections.directory import SessionInfo, find_session, list_sessions
-from projections.search_index import SearchResult, search
+from projections.search import SearchResult, search
 from sessions.appending import AUTO, AppendResult, Parent
 from sessions.arguments import Given, check_count, check_search, checked_session_id, checked_store, checked_summary
 from sessions.managing import CreateSession, ForkSession, SplitSession, Tell, delete_session

@@ -11,7 +11,7 @@ from eventstore.errors import SessionStartedError
 from eventstore.ports import Order
 from projections.compactions import Compaction
 from projections.history import RowStat
-from projections.search_index import SearchResult
+from projections.search import SearchResult
 from sessions.appending import AUTO, AppendResult, Parent
 from sessions.arguments import Given, checked_store
 from sessions.message import Message

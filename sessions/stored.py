@@ -15,7 +15,7 @@ from eventstore.heads import Committed
 from eventstore.ports import Order, Tx
 from projections.compactions import Compaction
 from projections.message import own_time, with_own_time
-from projections.search_index import SearchResult, search
+from projections.search import SearchResult, search
 from sessions.appending import AUTO, AppendMessages, AppendResult, Parent
 from sessions.arguments import (
     Given,

@@ -1,0 +1,109 @@
+"""Full-text search over messages: the text index gives rows, and what is shown of them is read from the tree."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cache, cached_property
+
+import msgspec
+from sqlalchemy import bindparam, func, literal, select
+
+from eventstore.ports import Order, TextIndex, Tx
+from eventstore.statements import Row, Statement
+from eventstore.tables import events, streams
+from projections.analysis import Query, parse_query, snippet
+from projections.message import stored_text
+from projections.search_index import INDEX
+from projections.tree_tables import messages
+
+MOST_HITS = 1 << 40
+"""More than any store holds, and a number that every engine takes as a limit."""
+MUCH: dict[Order, int] = {"relevance": 10, "newest": 2}
+"""A stream is much of a store from what part of all events on: a tenth, a half."""
+
+
+@cache
+def _hits(index: TextIndex, order: Order, *, in_one_stream: bool) -> Statement:
+    """The query for the rows that match, best or newest first, equal ranks newest first; without an id: no hit."""
+    hits = index.hits()
+    newest = hits.c.row_no.desc()
+    best = select(hits.c.row_no, hits.c.rank if order == "relevance" else literal(0).label("rank"))
+    best = best.order_by(*((hits.c.rank, newest) if order == "relevance" else (newest,))).limit(bindparam("most"))
+    # The messages are read once it is known which: a look at each that matches costs more than the search itself.
+    chosen = best.subquery("best")
+    wanted = messages.c.row_id == chosen.c.row_no
+    if in_one_stream:
+        wanted &= messages.c.stream_no == bindparam("stream_no")
+    found = (messages.c.id, messages.c.session_id, messages.c.role, messages.c.content, messages.c.created_at)
+    query = select(*found).select_from(chosen.outerjoin(messages, wanted))
+    query = query.order_by(chosen.c.rank, chosen.c.row_no.desc())
+    return Statement(query, "query", "most", *(("stream_no",) if in_one_stream else ()))
+
+
+_SHARE = Statement(
+    select(streams.c.version, select(func.max(events.c.position)).scalar_subquery()).where(
+        streams.c.stream_no == bindparam("stream_no")
+    ),
+    "stream_no",
+)
+
+
+class SearchResult(msgspec.Struct, frozen=True, dict=True):
+    """A message that holds what was searched for; `content` is its text, `query` what was understood of the search."""
+
+    id: str
+    session_id: str
+    role: str
+    content: str
+    created_at: dt.datetime
+    query: Query
+    highlight: tuple[str, str] = ("", "")
+
+    @cached_property
+    def snippet(self) -> str:
+        """The part of the text around the words; made when it is first asked for."""
+        return snippet(self.content, self.query, highlight=self.highlight)
+
+
+def search(
+    tx: Tx, text: str, *, stream_no: int | None, limit: int, order: Order, highlight: tuple[str, str] = ("", "")
+) -> list[SearchResult]:
+    """The messages of a stream (or of all) that hold all words of a text as a person typed it, best or newest first."""
+    query = parse_query(text)
+    if not query.phrases or limit == 0:
+        return []
+    results: list[SearchResult] = []
+    for message_id, session_id, role, content, created_at in _find(tx, query, stream_no, min(limit, MOST_HITS), order):
+        time = tx.dialect.to_time(created_at)
+        results.append(SearchResult(message_id, session_id, role, stored_text(content), time, query, highlight))
+    return results
+
+
+def _find(tx: Tx, query: Query, stream_no: int | None, limit: int, order: Order) -> list[Row]:
+    """The rows of the messages; those of a stream by its scope, or by a look at the first hits of all streams.
+
+    A scope is a further word, which the rank looks up in all its rows. For a stream that is much of the store this
+    costs more than all else; but then enough of the first hits of all are likely to be its own.
+    """
+    index = tx.dialect.text_index(INDEX)
+    statement = _hits(index, order, in_one_stream=stream_no is not None)
+    if stream_no is None:
+        return tx.fetch(statement, (index.query(query.phrases), limit))
+    most = _first_look(tx, stream_no, limit, order)
+    if most:
+        first = tx.fetch(statement, (index.query(query.phrases), most, stream_no))
+        own = [row for row in first if row[0] is not None]
+        if len(own) >= limit or len(first) < most:
+            return own[:limit]
+    return tx.fetch(statement, (index.query(query.phrases, stream_no), limit, stream_no))
+
+
+def _first_look(tx: Tx, stream_no: int, limit: int, order: Order) -> int:
+    """How many hits of all streams are likely to have enough of this one among them; 0 when too many would be."""
+    for version, position in tx.fetch(_SHARE, (stream_no,)):
+        if version == position:
+            return limit
+        if version * MUCH[order] >= position:
+            # Twice as many as it takes when they are spread evenly.
+            return int(2 * limit * position // version)
+    return 0
