@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from replay.cli import care, demo, graph, importing, log, overview, search, show
+from replay.cli import append, care, demo, event, graph, importing, log, overview, search, show, tail
 from replay.cli.failures import USAGE, Failure, explain
 from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
 from replay.cli.pipes import quiet
@@ -61,13 +61,17 @@ def before_every_command(
 
 
 for name, command in {
-    "demo": with_shared_options(demo.demo, lists=False),
+    "demo": with_shared_options(demo.demo, formats=()),
     "import": with_shared_options(importing.import_),
     "ls": with_shared_options(overview.ls),
     "show": with_shared_options(show.show),
     "graph": with_shared_options(graph.graph),
     "log": with_shared_options(log.log),
+    "event": with_shared_options(event.event),
+    "tail": with_shared_options(tail.tail),
     "search": with_shared_options(search.search),
+    # Its --json is what it reads.
+    "append": with_shared_options(append.append, formats=("ndjson", "table")),
     "verify": with_shared_options(care.verify),
     "rebuild": with_shared_options(care.rebuild),
     "path": with_shared_options(care.path),

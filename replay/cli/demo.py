@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 PHRASE: Final = '"tram 28"'
 SUBSTRING: Final = "紅葉"
+EDITED: Final = "9"
+"""The position of a message that is edited later."""
+CHANGES: Final = 3
+"""How many events changed what was said before."""
 
 
 async def demo(run: Run) -> None:
@@ -74,16 +78,23 @@ async def _fill(store: Store) -> None:
             await session.append_message(turn.message, turn.parent_id)
         if conversation.chosen is not None:
             await session.select_leaf(conversation.chosen)
+        for turn in conversation.edited:
+            await session.update_message(turn.message)
+        if conversation.deleted:
+            await session.delete_messages(conversation.deleted)
+        if conversation.summary is not None:
+            await session.add_compaction(*conversation.summary)
 
 
 async def _walk(store: Store, out: Output, path: Path) -> None:
     from replay import verify
     from replay.cli.care import print_report
-    from replay.cli.demo_sessions import MAIN
+    from replay.cli.demo_sessions import CHANGED, MAIN
     from replay.cli.graph import draw
     from replay.cli.log import print_events
     from replay.cli.overview import list_sessions
     from replay.cli.search import find, print_results
+    from replay.cli.show import print_transcript
 
     out.print(f"A store of conversations was made: {path}")
     _step(out, "Each conversation is a session.", "ls")
@@ -92,6 +103,11 @@ async def _walk(store: Store, out: Output, path: Path) -> None:
     await draw(store, out, MAIN)
     _step(out, "Behind it is a log of events, which is only ever appended to.", "log", MAIN)
     await print_events(store, out, MAIN)
+    _step(out, "What is edited or deleted is kept in the log.", "log", CHANGED, "-p", "-n", str(CHANGES))
+    version = await store.log.stream_version(CHANGED)
+    await print_events(store, out, CHANGED, first=version - CHANGES + 1, patch=True)
+    _step(out, "A summary stands for the messages it covers; they can be had again.", "show", CHANGED)
+    await print_transcript(store, out, CHANGED)
     _step(out, "Search finds words, and phrases in quotes, on every branch of every session.", "search", PHRASE)
     await print_results(store, out, await find(store, PHRASE, marked=True))
     _step(out, "Chinese, Japanese and Korean text is found by any part of it.", "search", SUBSTRING)
@@ -113,6 +129,7 @@ def _step(out: Output, says: str, *words: str) -> None:
 def _say_what_next(run: Run) -> None:
     from rich.text import Text
 
+    from replay.cli.demo_sessions import CHANGED
     from replay.cli.program import command_line
 
     run.out.print()
@@ -120,7 +137,11 @@ def _say_what_next(run: Run) -> None:
     for words in (
         ("show", "@"),
         ("graph", "@"),
-        ("log", "@", "-n", "5"),
+        ("log", "@", "-p", "-n", "5"),
+        ("event", EDITED),
+        ("tail", "--all", "--from", "-3"),
+        ("append", "@", "--role", "user", "--text", "Is it far?"),
+        ("show", CHANGED, "--compaction", "off"),
         ("search", "castle"),
         ("verify",),
     ):

@@ -9,6 +9,8 @@ import msgspec
 SOURCE: Final = "demo"
 MAIN: Final = "lisbon"
 """The session that the demo draws, and by which its own store is told from any other."""
+CHANGED: Final = "sourdough"
+"""The session in which something was changed."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -27,12 +29,18 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """A session of the demo; `chosen` is the message whose branch was chosen last."""
+    """A session of the demo: what was said, and what was changed then.
+
+    `chosen` is the message whose branch was chosen last; `summary` stands for the messages between two.
+    """
 
     id: str
     name: str
     turns: tuple[Turn, ...]
     chosen: str | None = None
+    edited: tuple[Turn, ...] = ()
+    deleted: tuple[str, ...] = ()
+    summary: tuple[str, str, str] | None = None
 
 
 CONVERSATIONS: Final = (
@@ -65,7 +73,7 @@ CONVERSATIONS: Final = (
         ),
     ),
     Conversation(
-        "sourdough",
+        CHANGED,
         "Why does my sourdough stay flat?",
         (
             Turn("u1", None, "user", "My sourdough spreads out and stays flat. The crumb is dense and a bit sticky."),
@@ -75,21 +83,20 @@ CONVERSATIONS: Final = (
                 "assistant",
                 "That sounds like too little time. How warm is your kitchen, and how long did the dough rise?",
             ),
-            Turn("u2", "a1", "user", "About 19 degrees, and four hours."),
+            Turn("u2", "a1", "user", "About 91 degrees, and four hours."),
+            Turn("slip", "u2", "user", "See you at seven, Mum!"),
             Turn(
                 "a2",
-                "u2",
+                "slip",
                 "assistant",
                 "At 19 degrees it needs seven to nine hours. Go by the dough: it should have grown by half and wobble.",
             ),
             Turn("u3", "a2", "user", "Can it rise in the fridge overnight instead?"),
-            Turn(
-                "a3",
-                "u3",
-                "assistant",
-                "Yes, once it has grown by a third. The cold slows it down, and the crust will be darker for it.",
-            ),
+            Turn("a3", "u3", "assistant", "Yes, once it has grown by a third. The cold only slows it down."),
         ),
+        edited=(Turn("u2", "a1", "user", "About 19 degrees, and four hours."),),
+        deleted=("slip",),
+        summary=("A flat sourdough, risen for four hours at 19 degrees: it needs seven to nine.", "u1", "a2"),
     ),
     Conversation(
         "kyoto",

@@ -31,11 +31,13 @@ EXIT_CODES: Final = {
 FORMATS: Final = ("--json", "--ndjson", "--table")
 
 HINTS: Final = {
+    "version_conflict": "see with `eventstore log` what has come in between, then expect the version that was found",
     "import_problem": "without --strict, what cannot be read is left out and reported",
 }
 
 
 UNAVAILABLE_HINTS: Final = {
+    "version_conflict": "see with `eventstore log` what has come in between, then expect the version that was found",
     "locked": "another program keeps it locked: wait until that is done, then try again",
     "disk is full": "make room on the disk, then run it again",
     "readonly": "see that you may write the file and its folder, or name another store with --store",

@@ -104,7 +104,7 @@ def _words(tx: Tx, stream_no: int, places: Sequence[Place]) -> dict[str, str]:
     """The first words of messages by their ids."""
     import msgspec
 
-    from projections.message_tree import find_message
+    from projections.stored import find_message
     from replay.cli.text import first_words
 
     found = ((place.id, find_message(tx, stream_no, place.id)) for place in places)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -37,6 +37,7 @@ async def log(
     types: Annotated[
         str, typer.Option("--type", metavar="GLOB", help="Only events of such types, as message_*.")
     ] = "*",
+    patch: Annotated[bool, typer.Option("-p", "--patch", help="Show what each event changed.")] = False,
 ) -> None:
     """List events, the oldest first."""
     from replay.cli.failures import USAGE, Failure
@@ -50,40 +51,43 @@ async def log(
         stream_id = None if session is None else await find_session(run, store, session)
         begin = partial(start_of, stream_id=stream_id, wanted=wanted, types=types, newest=number)
         first = await store.log.read(begin)
-        count = await print_events(store, run.out, stream_id, first=first, types=types, most=number)
+        count = await print_events(store, run.out, stream_id, first=first, types=types, most=number, patch=patch)
     if not count and run.out.for_people:
         run.out.notice("no event is like that")
 
 
 async def print_events(
-    store: Store, out: Output, stream_id: str | None, *, first: int = 1, types: str = "*", most: int | None = None
+    store: Store,
+    out: Output,
+    stream_id: str | None,
+    *,
+    first: int = 1,
+    types: str = "*",
+    most: int | None = None,
+    patch: bool = False,
 ) -> int:
     """Print the events of a stream from a version on, or of all from a position on; returns how many."""
-    from projections.overview import session_ids
-    from replay.cli.output import Column
-    from replay.cli.summaries import summary_of
-    from replay.cli.text import ShortIds, clock, label
+    from replay.cli.event_rows import columns_of, record_of
+    from replay.cli.output import BATCH
+    from replay.cli.patches import Patches
 
-    now = dt.datetime.now(dt.UTC)
-    columns = [
-        Column(title="POS", cell=lambda event: str(event["position"]), right=True, style="yellow"),
-        Column(title="VER", cell=lambda event: str(event["version"]), right=True, spare=True),
-        Column(title="TIME", cell=lambda event: clock(event["recorded_at"], now), spare=True),
-        Column(title="TYPE", cell=lambda event: label(event["type"]), style="cyan"),
-        Column(title="SUMMARY", cell=lambda event: event["summary"], free=True),
-    ]
-    if stream_id is None and out.for_people:
-        short = ShortIds(await store.log.read(session_ids))
-        columns.insert(3, Column(title="SESSION", cell=lambda event: short(event["stream_id"])))
     if stream_id is None:
         events = store.log.read_all(after=first - 1)
     else:
         events = store.log.read_stream(stream_id, from_version=first)
+    patches = Patches(store.log) if patch else None
+    columns = await columns_of(store, out, stream_id)
     count = 0
     async with aclosing(_limited(events, types, most)) as found:
-        with out.listing(columns, whole=False) as add:
+        with out.listing(columns, batch=1 if patch else BATCH) as add:
             async for envelope in found:
-                add(_record(envelope, summary_of(envelope.event)))
+                lines = None if patches is None else await patches.lines(envelope)
+                shows_patch = out.for_people and lines is not None
+                if shows_patch and count:
+                    out.print()
+                add(record_of(envelope, lines))
+                if shows_patch:
+                    out.patch(lines or [])
                 count += 1
     return count
 
@@ -98,15 +102,3 @@ async def _limited(events: AsyncIterator[Envelope], types: str, most: int | None
             left = None if left is None else left - 1
             if left == 0:
                 return
-
-
-def _record(envelope: Envelope, summary: str) -> dict[str, Any]:
-    return {
-        "position": envelope.position,
-        "version": envelope.version,
-        "recorded_at": envelope.recorded_at,
-        "stream_id": envelope.stream_id,
-        "type": envelope.type,
-        "event_id": envelope.event_id,
-        "summary": summary,
-    }

@@ -167,10 +167,10 @@ def _outdated(run: Run, location: Location, error: SchemaVersionError) -> Except
     )
 
 
-async def find_session(run: Run, store: Store, name: str) -> str:
+async def find_session(run: Run, store: Store, name: str, *, advice: str | None = None) -> str:
     """The id of the session that a person means: by its id, a beginning that no other id has, or `@`, the last one.
 
-    It is remembered as the session used last.
+    It is remembered as the session used last. `advice` is the hint when there is none, else how to list all.
     """
     from projections.overview import match_ids
     from replay.cli.lastused import LastUsed
@@ -185,7 +185,8 @@ async def find_session(run: Run, store: Store, name: str) -> str:
         )
     found = await store.log.read(lambda tx: match_ids(tx, wanted, limit=4))
     if not found:
-        raise Failure(f"there is no session {wanted!r}", f"`{run.hint('ls')}` lists them", exit_code=NOT_FOUND)
+        hint = advice or f"`{run.hint('ls')}` lists them"
+        raise Failure(f"there is no session {wanted!r}", hint, exit_code=NOT_FOUND)
     if len(found) > 1:
         raise Failure(
             f"{wanted!r} is the beginning of more than one id: {', '.join(found[:3])}{' …' if found[3:] else ''}",

@@ -7,8 +7,8 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -39,9 +39,12 @@ ColorOption = Annotated[
     ),
 ]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show the traceback of an error.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
-NdjsonOption = Annotated[bool, typer.Option("--ndjson", help="Print a JSON object per line.  [default: in a pipe]")]
-TableOption = Annotated[bool, typer.Option("--table", help="Print for people.  [default: on a terminal]")]
+FORMAT_OPTIONS: Final[dict[Format, Any]] = {
+    "json": Annotated[bool, typer.Option("--json", help="Print one JSON value.")],
+    "ndjson": Annotated[bool, typer.Option("--ndjson", help="Print a JSON object per line.  [default: in a pipe]")],
+    "table": Annotated[bool, typer.Option("--table", help="Print for people.  [default: on a terminal]")],
+}
+FORMATS: Final[tuple[Format, ...]] = tuple(FORMAT_OPTIONS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,14 +73,13 @@ class Run:
 
 
 def with_shared_options(
-    function: Callable[..., Coroutine[Any, Any, None] | None], *, lists: bool = True
+    function: Callable[..., Coroutine[Any, Any, None] | None], *, formats: Sequence[Format] = FORMATS
 ) -> Callable[..., None]:
-    """A command with the shared options; without `lists` it prints for people and takes no format."""
+    """A command with the shared options and those of some formats; without any it prints for people."""
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters.values())[1:]
     shared: dict[str, Any] = {"store": StoreOption, "color": ColorOption}
-    if lists:
-        shared |= {"json": JsonOption, "ndjson": NdjsonOption, "table": TableOption}
+    shared |= {name: FORMAT_OPTIONS[name] for name in formats}
     shared["verbose"] = VerboseOption
 
     def command(context: typer.Context, **values: Any) -> None:
@@ -88,7 +90,7 @@ def with_shared_options(
         try:
             from replay.cli.output import Output
 
-            out = Output(format=_format(context, options) if lists else "table", color=color)
+            out = Output(format=_format(context, options, formats) if formats else "table", color=color)
             run = Run(url=store or os.environ.get(URL_VARIABLE) or None, store=store, out=out)
             with quiet():
                 _call(function, run, values)
@@ -124,8 +126,8 @@ def _call(function: Callable[..., Coroutine[Any, Any, None] | None], run: Run, v
         function(run, **values)
 
 
-def _format(context: typer.Context, options: dict[str, Any]) -> Format | None:
-    chosen: list[Format] = [name for name in ("json", "ndjson", "table") if options[name]]
+def _format(context: typer.Context, options: dict[str, Any], formats: Sequence[Format]) -> Format | None:
+    chosen = [name for name in formats if options[name]]
     if len(chosen) > 1:
         context.fail(f"Only one of {', '.join(f'--{name}' for name in chosen)} can be had.")
     return chosen[0] if chosen else None

@@ -6,8 +6,8 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -23,19 +23,22 @@ GAP = 2
 NARROWEST = 12
 """The fewest characters that the column of free width is given, however narrow the terminal."""
 BATCH = 500
-"""How many rows of a table are laid out at a time, so that a long one can be read while it is made."""
+"""How many rows of a long table are laid out at a time, so that it can be read while it is made."""
+PATCH_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a table: its title, and what stands in it for a record.
 
     `free` is the one column that takes the width left over; its texts are cut, or wrapped with `wraps`. On a narrow
-    terminal columns are left out: `spare` ones first, and of those and the others the last first.
+    terminal columns are left out: `spare` ones first, and of those and the others the last first. `least` is the width
+    that it has at the least, for a table that grows.
     """
 
     title: str
     cell: Callable[[Any], str | Text]
     right: bool = False
+    least: int = 0
     free: bool = False
     spare: bool = False
     wraps: bool = False
@@ -83,18 +86,29 @@ class Output:
         """Write text as it is, but for what a terminal would take as a command."""
         sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
+    def patch(self, lines: Iterable[str]) -> None:
+        """Print the lines of a diff for people, each in the style of what it begins with."""
+        from rich.text import Text
+
+        for line in lines:
+            self.print(Text(visible(line), style=PATCH_STYLES.get(line[:1], "")))
+
+    def flush(self) -> None:
+        """Let what was printed be seen at once."""
+        sys.stdout.flush()
+
     def value(self, record: object) -> None:
         """Print one record as JSON, over several lines with --json."""
         encoded = msgspec.json.encode(record)
         self._write_json(msgspec.json.format(encoded, indent=2) if self.format == "json" else encoded)
 
     @contextlib.contextmanager
-    def listing(self, columns: Sequence[Column], *, whole: bool = True) -> Iterator[Callable[[object], None]]:
+    def listing(self, columns: Sequence[Column], *, batch: int | None = None) -> Iterator[Callable[[object], None]]:
         """A list, printed by calling what this gives with one record after the other.
 
-        A table is laid out at the end if `whole`, else as it grows; without records it has no head either.
+        A table is laid out at the end, or whenever `batch` more records are there; without records it has no head.
         """
-        with self._table(columns, whole=whole) if self.for_people else self.records() as add:
+        with self._table(columns, batch=batch) if self.for_people else self.records() as add:
             yield add
 
     @contextlib.contextmanager
@@ -115,30 +129,34 @@ class Output:
         sys.stdout.write("[]\n" if before == "[" else "\n]\n")
 
     @contextlib.contextmanager
-    def _table(self, columns: Sequence[Column], *, whole: bool) -> Iterator[Callable[[object], None]]:
+    def _table(self, columns: Sequence[Column], *, batch: int | None) -> Iterator[Callable[[object], None]]:
         rows: list[list[Text]] = []
+        widths = [max(len(column.title), column.least) for column in columns]
         head = True
 
         def lay_out() -> None:
             nonlocal head
-            self._print_rows(columns, rows, head=head)
+            # A column that has become wide stays so, and what follows stands below it.
+            widths[:] = [max(width, *(row[at].cell_len for row in rows)) for at, width in enumerate(widths)]
+            self._print_rows(columns, rows, widths, head=head)
             rows.clear()
             head = False
 
         def add(record: object) -> None:
             rows.append([_cell(column, record) for column in columns])
-            if not whole and len(rows) >= BATCH:
+            if batch is not None and len(rows) >= batch:
                 lay_out()
 
         yield add
         if rows:
             lay_out()
 
-    def _print_rows(self, columns: Sequence[Column], rows: Sequence[Sequence[Text]], *, head: bool) -> None:
+    def _print_rows(
+        self, columns: Sequence[Column], rows: Sequence[Sequence[Text]], widths: Sequence[int], *, head: bool
+    ) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        widths = [max(len(column.title), *(row[at].cell_len for row in rows)) for at, column in enumerate(columns)]
         shown = fitting(columns, widths, self.console.width)
         table = Table(
             box=None,

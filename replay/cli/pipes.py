@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import typer
@@ -29,3 +30,44 @@ def quiet() -> Iterator[None]:
         # What is left in the buffer must not fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+
+
+@contextlib.asynccontextmanager
+async def ending_with_reader() -> AsyncIterator[None]:
+    """Raise BrokenPipeError in this context as soon as nobody reads stdout any more, not only at the next write."""
+    import asyncio
+
+    descriptor = _pipe()
+    task = asyncio.current_task()
+    if descriptor is None or task is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    gone = False
+
+    def call_off() -> None:
+        nonlocal gone
+        gone = True
+        loop.remove_reader(descriptor)
+        task.cancel()
+
+    # There is nothing to be read at this end of a pipe: it is ready when the other end is closed.
+    loop.add_reader(descriptor, call_off)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not gone:
+            raise
+        task.uncancel()
+        raise BrokenPipeError from None
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _pipe() -> int | None:
+    """The descriptor of stdout when it is a pipe."""
+    try:
+        descriptor = sys.stdout.fileno()
+        return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
+    except (OSError, ValueError):
+        return None

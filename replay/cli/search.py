@@ -13,7 +13,8 @@ from replay.cli.options import Run
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from projections.search_index import SearchResult
+    from eventstore.ports import Order
+    from projections.search import SearchResult
     from replay.cli.output import Output
     from sessions.store import Store
 
@@ -37,6 +38,7 @@ async def search(
     number: Annotated[
         int, typer.Option("-n", "--number", metavar="N", min=0, help="Show so many at most.", show_default=True)
     ] = 20,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest first, however well they match.")] = False,
 ) -> None:
     """Find messages by their words, the best match first."""
     from replay.cli.opening import find_session, reading
@@ -44,7 +46,13 @@ async def search(
     async with reading(run) as store:
         session_id = None if session is None else await find_session(run, store, session)
         found = await find(
-            store, " ".join(query), session_id=session_id, role=role, limit=number, marked=run.out.for_people
+            store,
+            " ".join(query),
+            session_id=session_id,
+            role=role,
+            limit=number,
+            order="newest" if newest else "relevance",
+            marked=run.out.for_people,
         )
         await print_results(store, run.out, found)
     if not found and run.out.for_people:
@@ -52,11 +60,18 @@ async def search(
 
 
 async def find(
-    store: Store, query: str, *, session_id: str | None = None, role: str | None = None, limit: int = 20, marked: bool
+    store: Store,
+    query: str,
+    *,
+    session_id: str | None = None,
+    role: str | None = None,
+    limit: int = 20,
+    order: Order = "relevance",
+    marked: bool,
 ) -> list[SearchResult]:
-    """The best matches; in the snippets of `marked` ones the words that were found stand between two characters."""
+    """The best or newest matches; in `marked` ones' snippets the words that were found stand between two characters."""
     from eventstore.rows import find_stream
-    from projections.search_index import search as search_index
+    from projections.search import search as search_index
 
     stream_no = None
     if session_id is not None:
@@ -69,7 +84,7 @@ async def find(
                 text=query,
                 stream_no=stream_no,
                 limit=asked,
-                order="relevance",
+                order=order,
                 highlight=(OPEN, CLOSE) if marked else ("", ""),
             )
         )

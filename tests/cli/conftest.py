@@ -54,3 +54,19 @@ def url(make_store: Callable[[Fill], str]) -> str:
         await walk.select_leaf("m4")
 
     return make_store(fill)
+
+
+@pytest.fixture
+def changed(make_store: Callable[[Fill], str]) -> str:
+    """Return the URL of a store of one session, `s`, in which a message was updated, one deleted, two compacted."""
+
+    async def fill(manager: SessionManager) -> None:
+        await manager.create("Changes", id="s")
+        session = manager.get_session("s")
+        messages = said("one", "two\nlines", "three", "four", "five")
+        await session.append_messages(messages)
+        await session.update_message({**messages[1], "parts": [{"type": "text", "text": "two\nnew lines"}]})
+        await session.delete_messages(["m3"])
+        await session.add_compaction("What was said at first.", "m1", "m2")
+
+    return make_store(fill)

@@ -24,7 +24,7 @@ def commands(out: str) -> list[list[str]]:
 
 
 def test_walk(place: Path) -> None:
-    """The demo shows a list of sessions, a graph, a log, two searches and a verification, and says what to try next."""
+    """The demo shows sessions, a graph, a log, changes, two searches and a verification, and says what to try next."""
     ran = eventstore("demo")
     assert (ran.code, ran.err) == (0, "")
     for shown in (
@@ -34,10 +34,15 @@ def test_walk(place: Path) -> None:
         "← current leaf",
         "$ eventstore log lisbon\nPOS ",
         "leaf_selected",
+        "$ eventstore log sourdough -p -n 3\nPOS ",
+        "-About 91 degrees, and four hours.\n+About 19 degrees",
+        "-See you at seven, Mum!",
+        "$ eventstore show sourdough\n# Why does my sourdough stay flat?\n",
+        "## assistant · summary of what was said before · ",
         "$ eventstore search '\"tram 28\"'\nSESSION ",
         "$ eventstore search '紅葉'\nSESSION ",
         "永観堂",
-        "$ eventstore verify\nok: 32 events",
+        "$ eventstore verify\nok: 36 events",
         "Try next:",
     ):
         assert shown in ran.out
@@ -49,11 +54,20 @@ def test_walk(place: Path) -> None:
 def test_advice_works() -> None:
     """Every command that the demo says to try next works as it stands."""
     advised = commands(eventstore("demo").out)
-    assert len(advised) == 5
+    assert len(advised) == 9
     for command in advised:
-        ran = eventstore(*command)
-        assert (ran.code, ran.err) == (0, ""), command
+        follows = command[0] == "tail"
+        ran = eventstore(*command, *(["--exit"] if follows else []))
+        assert ran.code == 0, command
         assert ran.out
+        assert ran.err.startswith("resume from position") if follows else not ran.err
+
+
+@pytest.mark.usefixtures("place")
+def test_event_to_look_at() -> None:
+    """The event that the demo says to look at is one that has effects of several kinds."""
+    (command,) = [command for command in commands(eventstore("demo").out) if command[0] == "event"]
+    assert [effect["relation"] for effect in eventstore(*command).value["effects"]] == ["child", "updated"]
 
 
 def test_twice(place: Path) -> None:
@@ -76,7 +90,7 @@ def test_named_store(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'my demo.db'}"
     first, second = eventstore("demo", "--store", url), eventstore("demo", "--store", url)
     assert first.code == second.code == 0
-    assert len(eventstore("log", "--all", "--store", url).records) == 32
+    assert len(eventstore("log", "--all", "--store", url).records) == 36
     assert f"eventstore verify --store '{url}'" in second.out
 
 

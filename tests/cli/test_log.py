@@ -5,10 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from eventstore.events import SessionCreated
 from replay.cli.failures import Failure
 from replay.cli.starts import parse_start
-from replay.cli.summaries import summary_of
 from sessions import SessionManager
 from tests.cli.running import Fill, eventstore, said
 
@@ -134,8 +132,3 @@ def test_start_is_refused(text: str) -> None:
         parse_start(text, NOW)
     assert refused.value.exit_code == 2
     assert "2h, yesterday" in (refused.value.hint or "")
-
-
-def test_summary_is_one_line() -> None:
-    """A summary is one line, whatever line breaks and control characters the event holds."""
-    assert summary_of(SessionCreated(name="one\ntwo\x1b[2J")) == "one two␛[2J"

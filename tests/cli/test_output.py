@@ -22,12 +22,12 @@ def printed(
     records: Iterable[dict[str, Any]],
     *,
     columns: Sequence[Column] = COLUMNS,
-    whole: bool = True,
+    batch: int | None = None,
 ) -> str:
     """Return what a list prints."""
     buffer = io.BytesIO()
     with contextlib.redirect_stdout(io.TextIOWrapper(buffer, encoding="utf-8")) as stream:
-        with Output(format=format).listing(columns, whole=whole) as add:
+        with Output(format=format).listing(columns, batch=batch) as add:
             for record in records:
                 add(record)
         stream.flush()
@@ -56,11 +56,23 @@ def test_growing_table_does_not_wait() -> None:
     buffer = io.BytesIO()
     with (
         contextlib.redirect_stdout(io.TextIOWrapper(buffer, encoding="utf-8", write_through=True)),
-        Output(format="table").listing(COLUMNS, whole=False) as add,
+        Output(format="table").listing(COLUMNS, batch=500) as add,
     ):
         for number in range(600):
             add({"id": number, "size": 1, "text": "t"})
         assert len(buffer.getvalue().splitlines()) == 501
+
+
+def test_growing_table_keeps_its_columns() -> None:
+    """Rows that are printed one by one stand below each other: a column has its least width, and grows only."""
+    columns = [Column(title="ID", cell=lambda one: one["id"], least=4), *COLUMNS[1:]]
+    records = [{"id": name, "size": size, "text": "t"} for name, size in (("a", 1), ("abcdef", 12_345), ("b", 2))]
+    assert printed("table", records, columns=columns, batch=1).splitlines() == [
+        "ID    SIZE  TEXT",
+        "a        1  t",
+        "abcdef  12345  t",
+        "b           2  t",
+    ]
 
 
 @pytest.mark.parametrize("format", ["json", "ndjson", None])

@@ -71,6 +71,14 @@ def test_number(library: str) -> None:
     assert found("whale", "-n", "0", "--store", library) == []
 
 
+def test_newest_first(library: str) -> None:
+    """With --newest the newest hits come first, and with --role the newest of that role."""
+    assert found("whale", "--newest", "-n", "3", "--store", library) == [("two", f"m{at}") for at in (29, 28, 27)]
+    assert found("whale", "--newest", "--role", "assistant", "--store", library) == [("two", "m7"), ("one", "m7")]
+    assert found("whale", "--newest", "--session", "one", "-n", "1", "--store", library) == [("one", "m29")]
+    assert found("whale", "-n", "1", "--store", library)[0][1] == "m0"
+
+
 def test_table(url: str) -> None:
     """The table shows session, role, age and snippet."""
     head, row = eventstore("search", "boots", "--store", url, "--table").lines

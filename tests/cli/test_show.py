@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from replay.cli.markdown import to_markdown
+from replay.cli.show import Depth, parts_at
 from sessions import Message, SessionManager
 from tests.cli.running import Fill, eventstore, terminal
 
@@ -35,6 +37,87 @@ def test_raw_is_a_message_per_line(url: str, options: list[str]) -> None:
 def test_json_is_one_array(url: str) -> None:
     """With --json the messages are one JSON array."""
     assert len(eventstore("show", "walk", "--store", url, "--json").value) == 4
+
+
+def test_branch_up_to_a_message(url: str) -> None:
+    """With --leaf the branch up to that message is shown, whatever is the current one."""
+    ids = [record["id"] for record in eventstore("show", "walk", "--leaf", "m5", "--raw", "--store", url).records]
+    assert ids == ["m1", "m2", "m5"]
+    assert "By bus?" in eventstore("show", "walk", "--leaf", "m5", "--store", url).lines
+
+
+def test_leaf_by_its_beginning(make_store: Callable[[Fill], str]) -> None:
+    """A message is named by a beginning of its id that no other id of the session has, else the failure says why."""
+
+    async def fill(manager: SessionManager) -> None:
+        for name in ("s", "other"):
+            for message_id in ("abc1", "abc2", "b_d%", "b"):
+                message: dict[str, object] = {"id": message_id, "role": "user", "parts": []}
+                await manager.get_session(name).append_message(message, None)
+
+    url = make_store(fill)
+
+    def shown(leaf: str) -> list[str] | tuple[int, str]:
+        ran = eventstore("show", "s", "--leaf", leaf, "--raw", "--store", url)
+        return [record["id"] for record in ran.records] or (ran.code, ran.err.splitlines()[0])
+
+    assert [shown(leaf) for leaf in ("abc1", "abc2", "b_", "b")] == [["abc1"], ["abc2"], ["b_d%"], ["b"]]
+    assert shown("abc") == (2, "error: 'abc' stands for more than one message: abc1, abc2")
+    for leaf in ("ABC1", "c", "_", "%"):
+        assert shown(leaf) == (3, f"error: session 's' has no message {leaf!r}")
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        ("user", {"u": ["text"]}),
+        ("assistant", {"u": ["text"], "a": ["text"]}),
+        ("tool", {"u": ["text"], "a": ["tool-find", "text"], "c": ["dynamic-tool"], "t": ["text"]}),
+        (
+            "all",
+            {
+                "y": ["text"],
+                "u": ["text", "data-place"],
+                "a": ["reasoning", "tool-find", "text"],
+                "c": ["dynamic-tool"],
+                "t": ["text"],
+            },
+        ),
+    ],
+)
+def test_depth(depth: str, expected: dict[str, list[str]]) -> None:
+    """Each depth shows what those before it do and more: the user, the assistant's words, calls of tools, all."""
+    text = {"type": "text", "text": "said"}
+    conversation: dict[str, tuple[str, list[dict[str, Any]]]] = {
+        "y": ("system", [text]),
+        "u": ("user", [text, {"type": "data-place", "data": 1}]),
+        "a": ("assistant", [{"type": "reasoning", "text": "thought"}, {"type": "tool-find"}, text]),
+        "c": ("assistant", [{"type": "dynamic-tool", "toolName": "run"}]),
+        "t": ("tool", [text]),
+    }
+    messages = [Message(id=name, role=role, parts=parts) for name, (role, parts) in conversation.items()]
+    shown = {message.id: parts_at(Depth(depth), message) for message in messages}
+    assert {name: [part["type"] for part in parts] for name, parts in shown.items() if parts is not None} == expected
+
+
+def test_depth_of_a_transcript(url: str) -> None:
+    """A transcript has the messages of its depth alone, and raw ones are chosen likewise but kept whole."""
+    assert "Along the cliffs." not in eventstore("show", "walk", "--depth", "user", "--store", url).lines
+    raw = eventstore("show", "walk", "--depth", "user", "--raw", "--store", url).records
+    assert [record["id"] for record in raw] == ["m1", "m3"]
+
+
+def test_compaction_stands_for_messages(changed: str) -> None:
+    """A summary stands for the messages it covers and says so; with --compaction off they are shown themselves."""
+    lines = eventstore("show", "s", "--store", changed).lines
+    assert lines[4].startswith("## assistant · summary of what was said before · ")
+    assert "What was said at first." in lines
+    assert "one" not in lines
+    raw = eventstore("show", "s", "--raw", "--store", changed).records
+    assert [record["id"].partition("_")[0] for record in raw] == ["compaction", "m4", "m5"]
+    off = eventstore("show", "s", "--compaction", "off", "--raw", "--store", changed).records
+    assert [record["id"] for record in off] == ["m1", "m2", "m4", "m5"]
+    assert "new lines" in eventstore("show", "s", "--compaction", "off", "--store", changed).lines
 
 
 def test_empty_session(url: str) -> None:

@@ -59,6 +59,8 @@ def _entry(kind: type[Event]) -> Iterator[str]:
 def _kind(info: msgspec.inspect.Type) -> str:
     if isinstance(info, msgspec.inspect.UnionType):
         return " or ".join(_kind(one) for one in info.types)
+    if isinstance(info, msgspec.inspect.ListType):
+        return f"list of {_kind(info.item_type)}s"
     return _KINDS[type(info)]
 
 

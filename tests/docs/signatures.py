@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 
@@ -23,10 +23,16 @@ def brief(name: str, function: Callable[..., Any]) -> str:
     return f"{name}({', '.join(shown)})"
 
 
-def members(kind: type) -> Iterator[str]:
-    """Yield the public methods of a class as the reference writes them, and its properties by their names."""
+def members(kind: type, told: Collection[type] = ()) -> Iterator[str]:
+    """Yield the public methods of a class as the reference writes them, and its properties by their names.
+
+    With them come those of its bases in the same package, but for bases that are told of by themselves.
+    """
+    package = kind.__module__.partition(".")[0]
+    bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == package and base not in told]
+    found = {name: value for base in reversed([kind, *bases]) for name, value in vars(base).items()}
     fields = getattr(kind, "__struct_fields__", ())
-    for name, value in vars(kind).items():
+    for name, value in found.items():
         if name.startswith("_") or name in fields:
             continue
         if isinstance(value, classmethod | staticmethod) or inspect.isfunction(value):

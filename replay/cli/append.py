@@ -1,0 +1,106 @@
+"""`append`: messages into a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replay.cli.options import Run, SessionArgument
+
+if TYPE_CHECKING:
+    from eventstore.heads import Committed
+    from sessions.message import Accepted
+    from sessions.store import Store
+
+
+async def append(
+    run: Run,
+    session: SessionArgument,
+    *,
+    role: Annotated[str | None, typer.Option("--role", metavar="ROLE", help="Who says it, as user.")] = None,
+    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="What is said.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Instead of these, JSON: a message, a list of them, or one per line; - is standard input.",
+        ),
+    ] = None,
+    parent: Annotated[
+        str | None,
+        typer.Option("--parent", metavar="ID", help="Append under this message.  [default: the current leaf]"),
+    ] = None,
+    expect: Annotated[
+        int | None,
+        typer.Option(
+            "--expect", metavar="VERSION", min=0, help="Only if the session is at this version; 0 begins a new one."
+        ),
+    ] = None,
+) -> None:
+    """Append a message to a session, or several, each under the one before it: all of them or none."""
+    from eventstore import ANY
+    from replay.cli.lastused import LastUsed
+    from replay.cli.opening import find_session, locate, reading, writing
+    from sessions.appending import AUTO, AppendMessages
+    from sessions.message import accept
+
+    messages = _messages(run, role, text, source)
+    # A name that is new is a slip of the pen, unless a new session is what is asked for.
+    begins = expect == 0
+    async with writing(run) if begins else reading(run, refill=True) as store:
+        advice = "to begin a new session, add --expect 0"
+        session_id = session if begins else await find_session(run, store, session, advice=advice)
+        parent_id = AUTO if parent is None else await _parent(run, store, session_id, parent)
+        accepted = [accept(message, store.limits) for message in messages]
+        decide = AppendMessages(accepted, parent_id)
+        committed = await store.log.transact(session_id, decide, expected=ANY if expect is None else expect)
+        LastUsed(locate(run).path).write(session_id)
+    _print(run, session_id, accepted, committed)
+
+
+def _messages(run: Run, role: str | None, text: str | None, source: str | None) -> list[dict[str, Any]]:
+    from replay.cli.failures import USAGE, Failure
+    from replay.cli.messages_in import read_messages
+
+    if source is not None and role is None and text is None:
+        return read_messages(source)
+    if source is not None or role is None or text is None:
+        example = run.hint("append", "@", "--role", "user", "--text", "Hello")
+        raise Failure("give either --role and --text, or --json", f"as `{example}`", exit_code=USAGE)
+    return [{"role": role, "parts": [{"type": "text", "text": text}]}]
+
+
+async def _parent(run: Run, store: Store, session_id: str, name: str) -> str:
+    from projections.message import COMPACTION_PREFIX
+    from replay.cli.naming import find_message
+
+    # An overlay's id means the last message that it covers.
+    return name if name.startswith(COMPACTION_PREFIX) else await find_message(run, store, session_id, name)
+
+
+def _print(run: Run, session_id: str, messages: Sequence[Accepted], committed: Committed) -> None:
+    from replay.cli.output import Column
+    from replay.cli.text import label
+
+    columns = [
+        Column(title="ID", cell=lambda one: label(one["id"]), style="yellow", free=True),
+        Column(title="VER", cell=lambda one: str(one["version"]), right=True),
+        Column(title="POS", cell=lambda one: str(one["position"]), right=True),
+        Column(title="NEW", cell=lambda one: "yes" if one["inserted"] else "no"),
+    ]
+    written = iter(committed.envelopes)
+    with run.out.listing(columns) as add:
+        for message, first in zip(messages, committed.result, strict=True):
+            envelope = first or next(written)
+            add(
+                {
+                    "session_id": session_id,
+                    "id": message.id,
+                    "inserted": first is None,
+                    "version": envelope.version,
+                    "position": envelope.position,
+                }
+            )
