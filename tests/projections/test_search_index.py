@@ -10,7 +10,7 @@ from eventstore.rows import find_stream
 from eventstore.statements import Row
 from projections import SearchIndex
 from projections.analysis import analyse
-from projections.search_index import search
+from projections.search import search
 from replay import rebuild
 from sessions import SearchResult, Session, Store, open_store
 
