@@ -56,7 +56,7 @@ _BEGINNINGS = Statement(
     "most",
 )
 _PLACES = Statement(
-    select(messages.c.id, messages.c.parent_id, messages.c.role, messages.c.ordinal, events.c.version)
+    select(messages.c.id, messages.c.parent_id, messages.c.role, events.c.version)
     .join_from(events, messages, messages.c.row_id == events.c.position)
     .where(events.c.stream_no == bindparam("stream_no"), events.c.version > bindparam("after"))
     .order_by(events.c.version)
@@ -87,12 +87,11 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A message's place in its tree; `depth` is 1 for a root."""
+    """A message's place in its tree; a root has no parent."""
 
     id: str
     parent_id: str | None
     role: str
-    depth: int
 
 
 def list_overviews(tx: Tx) -> Iterator[Overview]:
@@ -120,8 +119,8 @@ def match_ids(tx: Tx, beginning: str, *, limit: int) -> list[str]:
 def page_of_places(tx: Tx, stream_no: int, after_version: int) -> tuple[list[Place], int]:
     """The next messages of all branches in log order, and the version that the next page comes after (0: no more)."""
     rows = tx.fetch(_PLACES, (stream_no, after_version, PAGE_PLACES))
-    page = [Place(id=row[0], parent_id=row[1], role=row[2], depth=row[3]) for row in rows]
-    return page, rows[-1][4] if len(rows) == PAGE_PLACES else 0
+    page = [Place(id=row[0], parent_id=row[1], role=row[2]) for row in rows]
+    return page, rows[-1][3] if len(rows) == PAGE_PLACES else 0
 
 
 def _to_overview(tx: Tx, row: Row) -> Overview:

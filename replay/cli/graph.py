@@ -72,14 +72,16 @@ async def _list(store: Store, out: Output, session_id: str) -> None:
 
     session = await overview_of(store, session_id)
     _, tree = await _read_tree(store, session_id, session.leaf_id)
+    depths: dict[str | None, int] = {None: 0}
     with out.records() as add:
         for at, place in enumerate(tree.places):
+            depths[place.id] = depths[place.parent_id] + 1
             add(
                 {
                     "id": place.id,
                     "parent_id": place.parent_id,
                     "role": place.role,
-                    "depth": place.depth,
+                    "depth": depths[place.id],
                     "leaf": tree.is_leaf(at),
                     "current": at == tree.current,
                     "on_path": tree.on_path(at),

@@ -17,7 +17,7 @@ Parents = Sequence[int | None]
 def tree_of(parents: Parents, current: int | None) -> Tree:
     """Return the tree in which the n-th message hangs below the message that `parents` names n-th."""
     places = [
-        Place(id=str(at), parent_id=None if parent is None else str(parent), role="user", depth=1)
+        Place(id=str(at), parent_id=None if parent is None else str(parent), role="user")
         for at, parent in enumerate(parents)
     ]
     return Tree(places, None if current is None else str(current))

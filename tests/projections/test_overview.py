@@ -81,9 +81,9 @@ async def test_places_in_pages(store: Store, monkeypatch: pytest.MonkeyPatch, pa
     while after:
         found, after = await store.log.read(partial(page_of_places, stream_no=3, after_version=after))
         places += found
-    assert [(place.id, place.parent_id, place.role, place.depth) for place in places] == [
-        ("m1", None, "user", 1),
-        ("m2", "m1", "assistant", 2),
-        ("m3", "m2", "user", 3),
-        ("other", "m1", "user", 2),
+    assert [(place.id, place.parent_id, place.role) for place in places] == [
+        ("m1", None, "user"),
+        ("m2", "m1", "assistant"),
+        ("m3", "m2", "user"),
+        ("other", "m1", "user"),
     ]
