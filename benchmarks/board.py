@@ -98,6 +98,11 @@ def amount(name: str, *, size: str, ours: Sequence[float], unit: str, goal: Goal
     return Figure(name, size, _amount(value, unit), "", value, "", f"{min(ours):.2f} .. {max(ours):.2f}", goal)
 
 
+def missing(name: str, package: str) -> Figure:
+    """A line for what could not be measured, since the package beside which it stands is not installed."""
+    return Figure(name, "", "", f"{package} is not installed", 0, "", "", None)
+
+
 def table(figures: Sequence[Figure]) -> list[str]:
     """The figures as lines of aligned columns."""
     rows = [HEADINGS, *(figure.cells for figure in figures)]

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import quantiles
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -110,3 +111,8 @@ def rates(laps: list[Lap], work: int) -> list[float]:
 def milliseconds(laps: list[Lap], work: int) -> list[float]:
     """How long each took, when a lap does so many."""
     return [lap.seconds * 1000 / work for lap in laps]
+
+
+def p99(laps: list[Lap]) -> float:
+    """The 99th percentile over all rounds, of laps that return times: one round has too few for it."""
+    return float(quantiles([one for lap in laps for one in lap.result], n=100)[98])

@@ -11,7 +11,7 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -19,7 +19,7 @@ from benchmarks.board import at_most, ratio
 from benchmarks.conftest import Post
 from benchmarks.corpus import Corpus, JsonMessage
 from benchmarks.ours import Ours, append_each, append_in_batches
-from benchmarks.rounds import Contestant, Lap, race
+from benchmarks.rounds import Contestant, Lap, p99, race
 
 SHORT = 1_000
 LONG = 1_000_000 if os.environ.get("BENCH_FULL") == "1" else 100_000
@@ -85,9 +85,3 @@ def test_growth(benchmark: BenchmarkFixture, post: Post, runner: asyncio.Runner,
 def medians(laps: list[Lap]) -> list[float]:
     """The median time of each round."""
     return [median(lap.result) for lap in laps]
-
-
-def p99(laps: list[Lap]) -> float:
-    """The 99th percentile over all rounds: one round has too few appends for it."""
-    times = [milliseconds for lap in laps for milliseconds in lap.result]
-    return float(quantiles(times, n=100)[98])

@@ -28,6 +28,7 @@ class Database:
         self._core = engine.dialect
         self._writer = writer
         self._watcher: Any = None
+        self._checkpointer: Any = None
         self._loop = asyncio.get_running_loop()
         self._readers = asyncio.Semaphore(READERS)
         self._idle: list[Any] = []
@@ -125,6 +126,13 @@ class Database:
             self._watcher = await self._checkout()
         return await run_on_thread(self._watcher.driver_connection, self.dialect.data_version)
 
+    async def checkpoint(self) -> int:
+        """Copy the write-ahead log into the database while the writer goes on; returns the pages that the log holds."""
+        if self._checkpointer is None:
+            self._checkpointer = await self._checkout()
+        with self._translated():
+            return await run_on_thread(self._checkpointer.driver_connection, self.dialect.checkpoint)
+
     async def close(self) -> None:
         """Close every connection; a second call does nothing."""
         if not self.closed:
@@ -132,7 +140,7 @@ class Database:
             # Reads that are under way give their connections back first; those behind them find the store closed.
             for _ in range(READERS):
                 await self._readers.acquire()
-            for connection in (self._writer, self._watcher, *self._idle):
+            for connection in (self._writer, self._watcher, self._checkpointer, *self._idle):
                 if connection is not None:
                     connection.close()
             self._idle.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,8 +47,8 @@ OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4
 
-# Pages written again and again reach the database file once per checkpoint; four times the default spares most of it.
-WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 4_000}
+# Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
+WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 16_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}
 
 
@@ -73,11 +73,12 @@ class SQLiteDialect:
         """The engine: every connection that it opens by `connect` gets the same settings."""
         pool: dict[str, Any] = {"poolclass": StaticPool}
         if not self.in_memory:
-            # Beside the readers: the writer, the one that watches for other processes' writes, and two for who uses
-            # the engine directly. No overflow, since closing a connection on its return needs SQLAlchemy's greenlet.
+            # Beside the readers: the writer, one that watches for other processes' writes, one for checkpoints, and two
+            # for who uses the engine directly. No overflow: closing a connection on its return needs SQLAlchemy's
+            # greenlet.
             pool = {
                 "poolclass": AsyncAdaptedQueuePool,
-                "pool_size": READERS + 4,
+                "pool_size": READERS + 5,
                 "max_overflow": 0,
                 "pool_timeout": None,
             }
@@ -125,6 +126,11 @@ class SQLiteDialect:
         for name, value in WRITER_SETTINGS.items():
             connection.execute(f"PRAGMA {name}={value}")
 
+    def checkpoint(self, connection: sqlite3.Connection) -> int:
+        """Copy the write-ahead log into the file as far as no reader needs it; returns the pages that the log holds."""
+        _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return int(pages)
+
     def data_version(self, connection: sqlite3.Connection) -> int:
         """A number that changes, for this connection, when another one has written."""
         version: int = connection.execute("PRAGMA data_version").fetchone()[0]
@@ -150,8 +156,7 @@ class SQLiteDialect:
 
     def time(self, time: dt.datetime) -> str:
         """A time as it stands in a projection's column: ISO-8601 UTC text."""
-        text = time.isoformat()
-        return f"{text[:19]}.000000Z" if time.microsecond == 0 else f"{text[:26]}Z"
+        return _time_text(time)
 
     def to_time(self, stored: Any) -> dt.datetime:
         """The time that stands in a projection's column."""
@@ -195,8 +200,11 @@ def _guards(table: str) -> tuple[str, str, str]:
     return f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"
 
 
-# Merging from eight segments of a size on, instead of four, rewrites an index a third less often while it grows.
-_INDEX_SETTINGS: dict[str, str | int] = {"rank": "bm25(1.0, 0.0)", "automerge": 8}
+# Left to itself FTS5 merges hundreds of pages within one commit now and then; here few pages are merged often. Merging
+# from eight segments of a size on, instead of four, rewrites an index a third less often while it grows.
+_INDEX_SETTINGS: dict[str, str | int] = {"rank": "bm25(1.0, 0.0)", "automerge": 0, "usermerge": 8}
+_MERGE_EVERY = 16
+"""Positions after which pages of the index are merged, as many pages: twice what single appends need to keep up."""
 
 
 class FtsIndex:
@@ -210,6 +218,7 @@ class FtsIndex:
         self.name = name
         insert = f"INSERT INTO {name} (rowid, terms, scope) VALUES (:row, :terms, :scope)"
         self._add = Statement(text(insert), "row", "terms", "scope")
+        self._merge = Statement(text(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', :pages)"), "pages")
         remove = f"INSERT INTO {name} ({name}, rowid, terms, scope) VALUES ('delete', :row, :terms, :scope)"
         self._remove = Statement(text(remove), "row", "terms", "scope")
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
@@ -228,6 +237,11 @@ class FtsIndex:
     def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
         tx.executemany(self._add, [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows])
+
+    def maintain(self, tx: Tx, first: int, last: int) -> None:
+        """Do the upkeep that falls due between two positions of the log, which every call continues."""
+        if due := last // _MERGE_EVERY - (first - 1) // _MERGE_EVERY:
+            tx.execute(self._merge, (due * _MERGE_EVERY,))
 
     def remove(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Remove rows, given with what they were added with: without content the index cannot know it."""
@@ -268,6 +282,12 @@ def _scope_token(scope: int) -> str:
 
 
 _text_index = cache(FtsIndex)
+
+
+# The rows of a group mostly share one time.
+@lru_cache(maxsize=4)
+def _time_text(time: dt.datetime) -> str:
+    return f"{time.isoformat(timespec='microseconds')[:26]}Z"
 
 
 def dialect_of(url: str, *, synchronous: Synchronous = "full") -> Dialect:

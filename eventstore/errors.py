@@ -129,6 +129,48 @@ class SessionNotFoundError(EventStoreError):
         self.session_id = session_id
 
 
+class BlockNotFoundError(EventStoreError):
+    """The session has no block of context with this label."""
+
+    code = "block_not_found"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"there is no block {label!r}")
+        self.label = label
+
+
+class BlockReadOnlyError(EventStoreError):
+    """The provider of a block of context takes no content; nothing was written."""
+
+    code = "block_read_only"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"block {label!r} is read-only")
+        self.label = label
+
+
+class BlockTooLargeError(EventStoreError):
+    """A block of context would have more tokens than it may; its content stays as it was."""
+
+    code = "block_too_large"
+
+    def __init__(self, label: str, tokens: int, max_tokens: int) -> None:
+        super().__init__(f"block {label!r}: {tokens} tokens, more than its max_tokens={max_tokens}")
+        self.label = label
+        self.tokens = tokens
+        self.max_tokens = max_tokens
+
+
+class DuplicateBlockError(EventStoreError):
+    """A session has a block of context with this label already."""
+
+    code = "duplicate_block"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"there is a block {label!r} already")
+        self.label = label
+
+
 class SessionStartedError(EventStoreError):
     """A builder method was called after the session's first use."""
 

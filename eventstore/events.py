@@ -121,6 +121,55 @@ class CompactionAdded(Event, frozen=True, tag="compaction_added"):
     to_message_id: str
 
 
+class ContextBlockSet(Event, frozen=True, tag="context_block_set"):
+    """A block of context got this content, all of it.
+
+    In a session's stream it is a block of that session; in that of a shared context its label is the context's key.
+    """
+
+    label: str
+    content: str
+
+
+class ContextBlockRemoved(Event, frozen=True, tag="context_block_removed"):
+    """The content of a block of context went; it is as if it had never been set."""
+
+    label: str
+
+
+class ContextEntrySet(Event, frozen=True, tag="context_entry_set"):
+    """An entry of a search block was written, new or in the place of the one with its key."""
+
+    key: str
+    content: str
+
+
+class ContextEntryRemoved(Event, frozen=True, tag="context_entry_removed"):
+    """An entry of a search block went."""
+
+    key: str
+
+
+class PromptFrozen(Event, frozen=True, tag="prompt_frozen"):
+    """The system prompt was rendered and is this text until it is rendered again; it may be empty."""
+
+    prompt: str
+
+
+class SkillLoaded(Event, frozen=True, tag="skill_loaded"):
+    """The body of a skill was given to the model, though no message holds it yet."""
+
+    label: str
+    key: str
+
+
+class SkillUnloaded(Event, frozen=True, tag="skill_unloaded"):
+    """A skill is done with: a marker is shown instead of its body, wherever a message held it."""
+
+    label: str
+    key: str
+
+
 AnyEvent = (
     SessionCreated
     | SessionRenamed
@@ -134,6 +183,13 @@ AnyEvent = (
     | MessagesCleared
     | LeafSelected
     | CompactionAdded
+    | ContextBlockSet
+    | ContextBlockRemoved
+    | ContextEntrySet
+    | ContextEntryRemoved
+    | PromptFrozen
+    | SkillLoaded
+    | SkillUnloaded
 )
 
 EVENT_TYPES: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

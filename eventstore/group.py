@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from eventstore.errors import (
 )
 from eventstore.events import Event
 from eventstore.expected import ExpectedVersion, check
-from eventstore.heads import Committed, Decide, Head, Heads, Proposed
+from eventstore.heads import Committed, Decide, Head, Heads, Proposed, WithMetadata
 from eventstore.ids import new_id
 from eventstore.ports import Clock, Projection, Tx
 from eventstore.rows import find_events
@@ -84,6 +85,8 @@ class Group:
         self._known = heads
         self._projections = projections
         self._clock = clock
+        # Without a clock that was handed in, a group is one moment: telling the time costs as much as hashing does.
+        self._moment = time.time_ns() // 1000
         self._pending: list[Envelope] = []
         self._rows: list[Row] = []
         self._touched: dict[str, Head] = {}
@@ -176,16 +179,20 @@ class Group:
                 raise DuplicateEventError(head.stream_id, event_id)
         return [found[event_id] for event_id in ids]
 
-    def _record(self, head: Head, proposed: Proposed, metadata: dict[str, Any]) -> list[Envelope]:
+    def _record(self, head: Head, proposed: Proposed, given: dict[str, Any]) -> list[Envelope]:
         if not proposed:
             return []
         if head.stream_no == 0:
             self.last_stream += 1
             head.stream_no = self.last_stream
         recorded_at = max(self._now(), head.recorded_at)
-        when = from_micros(recorded_at)
+        when = _when(recorded_at)
         recorded: list[Envelope] = []
         for item in proposed:
+            metadata = given
+            if isinstance(item, WithMetadata):
+                metadata = given | item.metadata
+                item = item.event  # noqa: PLW2901 - what was wrapped
             event, event_id = item if isinstance(item, tuple) else (item, new_id())
             payload = codec.encode(event, metadata)
             salt = os.urandom(16)
@@ -234,7 +241,7 @@ class Group:
 
     def _now(self) -> int:
         if self._clock is None:
-            return time.time_ns() // 1000
+            return self._moment
         now: object = self._clock()
         if not isinstance(now, dt.datetime) or now.tzinfo is None:
             raise InvalidArgumentError("clock", "must give aware times")
@@ -252,6 +259,10 @@ def apply(tx: Tx, projection: Projection, envelopes: Sequence[Envelope]) -> None
         if isinstance(tx.dialect.translate(error), StoreUnavailableError):
             raise
         raise ProjectionError(projection.name, f"{type(error).__name__}: {error}") from error
+
+
+# The events of a group mostly share one time.
+_when = lru_cache(maxsize=4)(from_micros)
 
 
 def _have_ids(proposals: Mapping[str, Proposed]) -> bool:

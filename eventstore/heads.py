@@ -46,7 +46,17 @@ class Head(msgspec.Struct):
     memo: dict[str, Any] = {}
 
 
-Proposed = Sequence[Event | tuple[Event, str]]
+class WithMetadata(msgspec.Struct, frozen=True):
+    """An event that a decision proposes with metadata of its own, which is added to that of the whole decision.
+
+    It must be what JSON can hold: it is not checked.
+    """
+
+    event: Event
+    metadata: dict[str, Any]
+
+
+Proposed = Sequence[Event | tuple[Event, str] | WithMetadata]
 Proposal = Proposed | Mapping[str, Proposed]
 Decide = Callable[[Tx, Head], tuple[Proposal, Any]]
 

@@ -58,6 +58,9 @@ class TextIndex(Protocol):
     def remove(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Remove rows, given with the tokens and the scope that they were added with."""
 
+    def maintain(self, tx: Tx, first: int, last: int) -> None:
+        """Do the upkeep that falls due between two positions of the log, which every call continues."""
+
     def clear(self, tx: Tx) -> None:
         """Remove all rows."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from eventstore.checkpoints import Checkpoints
 from eventstore.crossing import RawConnection
 from eventstore.database import Database
 from eventstore.errors import EventStoreError, StoreClosedError, StoreUnavailableError
@@ -47,6 +48,7 @@ class Writer:
         self._projections = projections
         self._clock = clock
         self._on_commit = on_commit
+        self._checkpoints = Checkpoints(database)
         self._heads = Heads([projection.name for projection in projections])
         self._waiting: collections.deque[Request] = collections.deque()
         self._loop = asyncio.get_running_loop()
@@ -77,6 +79,7 @@ class Writer:
         """Commit what is waiting, then stop."""
         self._closing = True
         await self._idle.wait()
+        await self._checkpoints.close()
 
     # Callbacks, not a task: at the end of a program all its tasks are cancelled, and some append on their way out.
 
@@ -101,7 +104,9 @@ class Writer:
         error = done.exception()
         self._answer(requests, [Failure(_holdable(error))] * len(requests) if error else done.result())
         if self._written:
-            self._on_commit(self._written[0][0], self._written[-1][1])
+            first, last = self._written[0][0], self._written[-1][1]
+            self._on_commit(first, last)
+            self._checkpoints.committed(last - first + 1)
 
     def _answer(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure]) -> None:
         for request, outcome in zip(requests, outcomes, strict=True):

@@ -73,6 +73,7 @@ class SearchIndex(Projection):
         for envelope in envelopes:
             changes.apply(envelope)
         changes.write()
+        tx.dialect.text_index(INDEX).maintain(tx, envelopes[0].position, envelopes[-1].position)
 
     def fill(self, tx: Tx) -> None:
         """Index every message that has a row."""
@@ -80,6 +81,7 @@ class SearchIndex(Projection):
         texts = ((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_EVERY))
         while page := list(islice(texts, PAGE_ROWS)):
             index.add(tx, [(row_id, tokens, no) for row_id, text, no in page if (tokens := analyse(text))])
+            index.maintain(tx, page[0][0], page[-1][0])
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
         """Every token of the index with its place, in order; nothing for one stream, since the index knows none."""
