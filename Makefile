@@ -7,13 +7,14 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check --no-input
 PIP_TOOLS := pip-tools==7.6.2
 
-.PHONY: help demo test check soak bench cover lock clean
+.PHONY: help demo test check soak interop bench cover lock clean
 
 help:
 	@echo 'make demo    walk through what is built, on a store of its own'
 	@echo 'make test    the tests, quick and small'
 	@echo 'make check   style, types and imports'
 	@echo 'make soak    full sizes and long chaos; FIXTURES=folder adds the large exports in it'
+	@echo 'make interop what needs installed tools: Chromium opens exported pages (CHROMIUM=path)'
 	@echo 'make bench   our figures beside their floors, as ratios; BENCH_FULL=1 for the full sizes'
 	@echo 'make cover   the tests, with the lines that none of them runs'
 	@echo 'make lock    requirements.lock again from pyproject.toml'
@@ -34,6 +35,9 @@ check: $(STAMP)
 
 soak: $(STAMP)
 	@SOAK_FIXTURES='$(FIXTURES)' $(BIN)/python -m pytest -m soak --timeout 3600 --hypothesis-profile soak -ra
+
+interop: $(STAMP)
+	@$(BIN)/python -m pytest -q -m interop -p no:benchmark -ra
 
 bench: $(STAMP)
 	@$(BIN)/python -m pytest benchmarks -q --timeout 0 --benchmark-disable-gc

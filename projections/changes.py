@@ -17,7 +17,7 @@ from eventstore.statements import Statement
 from projections.compactions import forget_compactions, mark_stale, shrink
 from projections.corrections import Correction, add_corrections, forget_corrections
 from projections.message import own_time
-from projections.paths import Range, last_on, nearest_below, newest_below, path_to_place, place_of
+from projections.paths import END, Range, last_on, nearest_below, newest_below, path_to_place, place_of
 from projections.tokens import estimate_parts_tokens
 from projections.tree_tables import messages, runs, spent_ids
 
@@ -52,6 +52,19 @@ _CHANGING = Statement(
     ).where(*_with_id),
     "stream_no",
     "id",
+)
+_HAS_FORKS = Statement(
+    select(1).where(runs.c.stream_no == bindparam("stream_no"), runs.c.parent_run == bindparam("run")).limit(1),
+    "stream_no",
+    "run",
+)
+_PARENT_RUN = Statement(
+    select(runs.c.parent_run).where(runs.c.stream_no == bindparam("stream_no"), runs.c.run == bindparam("run")),
+    "stream_no",
+    "run",
+)
+_DROP_RUN = Statement(
+    delete(runs).where(runs.c.stream_no == bindparam("stream_no"), runs.c.run == bindparam("run")), "stream_no", "run"
 )
 _INSERT_SPENT = Statement(insert(spent_ids), "stream_no", "id")
 _this_row = messages.c.row_id == bindparam("the_row")
@@ -131,10 +144,24 @@ def delete_messages(tx: Tx, stream_no: int, message_ids: Iterable[str]) -> Delet
         place = place_of(tx, stream_no, parent_id)
         leaves += place is not None and not nearest_below(tx, stream_no, *place)
     shrink(tx, stream_no, {*places.values()})
-    if tip is None or tip not in places.values():
-        return Deleted(len(gone), leaves, None)
-    top = last_on(tx, stream_no, path_to_place(tx, stream_no, *tip))
-    return Deleted(len(gone), leaves, newest_below(tx, stream_no, top))
+    new_tip = None
+    if tip is not None and tip in places.values():
+        new_tip = newest_below(tx, stream_no, last_on(tx, stream_no, path_to_place(tx, stream_no, *tip)))
+    for run in {run for run, _ in places.values()}:
+        _drop_empty_runs(tx, stream_no, run)
+    return Deleted(len(gone), leaves, new_tip)
+
+
+def _drop_empty_runs(tx: Tx, stream_no: int, run: int) -> None:
+    """Drop a run that nothing is left of, in it or forking from it, and then those above it of which this holds too.
+
+    Where one reply after the other is deleted and given again, their runs would have to be looked through for ever.
+    """
+    while run and not last_on(tx, stream_no, [Range(run, 1, END)]) and not tx.fetch(_HAS_FORKS, (stream_no, run)):
+        parents = tx.fetch(_PARENT_RUN, (stream_no, run))
+        tx.execute(_DROP_RUN, (stream_no, run))
+        forget_corrections(tx, stream_no, run)
+        run = parents[0][0] if parents else 0
 
 
 def clear_messages(tx: Tx, stream_no: int) -> None:

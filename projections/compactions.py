@@ -163,6 +163,8 @@ def find_summary(tx: Tx, row_id: int) -> tuple[str, str, object]:
 
 def stretch(tx: Tx, stream_no: int, span: Span) -> list[Range]:
     """The part of a path that a compaction stands for."""
+    if span.from_run == span.to_run:
+        return [Range(span.from_run, span.from_ordinal, span.to_ordinal)]
     path = path_to_place(tx, stream_no, span.to_run, span.to_ordinal)
     first = next(index for index, part in enumerate(path) if part.run == span.from_run)
     return [Range(span.from_run, span.from_ordinal, path[first].last), *path[first + 1 :]]

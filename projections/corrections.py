@@ -59,6 +59,11 @@ _ADD = Statement(
     *_sums,
 )
 _FORGET = Statement(delete(corrections).where(corrections.c.stream_no == bindparam("stream_no")), "stream_no")
+_FORGET_RUN = Statement(
+    delete(corrections).where(corrections.c.stream_no == bindparam("stream_no"), corrections.c.run == bindparam("run")),
+    "stream_no",
+    "run",
+)
 _bounds = [(f"low_{level}", f"high_{level}") for level in range(LEVELS)]
 _buckets = union_all(
     *(
@@ -118,9 +123,12 @@ def add_corrections(tx: Tx, found: Mapping[tuple[int, int, int], Correction]) ->
     tx.executemany(_ADD, [(*key, total.messages, total.tokens, total.bytes) for key, total in sums.items()])
 
 
-def forget_corrections(tx: Tx, stream_no: int) -> None:
-    """Drop the corrections of a stream."""
-    tx.execute(_FORGET, (stream_no,))
+def forget_corrections(tx: Tx, stream_no: int, run: int | None = None) -> None:
+    """Drop the corrections of a stream, or of one run of it."""
+    if run is None:
+        tx.execute(_FORGET, (stream_no,))
+    else:
+        tx.execute(_FORGET_RUN, (stream_no, run))
 
 
 def sums_of(tx: Tx, stream_no: int, path: Sequence[Range]) -> Sums:

@@ -23,7 +23,7 @@ from eventstore.ports import Tx
 from eventstore.rows import find_position
 from eventstore.same import same_json
 from projections.compactions import find_ends
-from projections.message import COMPACTION_PREFIX
+from projections.message import COMPACTION_PREFIX, with_own_time
 from projections.stored import Tip, find_message, is_spent, tip_of
 from sessions.message import Accepted, Message
 
@@ -145,6 +145,10 @@ class _View:
         if same_place and created_at in (None, event.created_at):
             again = decode_json(message.json)
             if same_json(again, event.message) or self._is_stored_as(message.id, again):
+                return
+            # As it was handed out, with the own time that only the event holds.
+            time = event.created_at
+            if time is not None and same_json(again, decode_json(with_own_time(event.message, time))):
                 return
         raise DuplicateMessageError(self._head.stream_id, message.id)
 

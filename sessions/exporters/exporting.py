@@ -40,7 +40,7 @@ async def export_session(
     `openai` hold one path, to the latest leaf unless another is named. Raises InvalidArgumentError for an unknown
     format, SessionNotFoundError, and MessageNotFoundError for an unknown leaf, at the first piece.
     """
-    export = FORMATS.get(format) if isinstance(format, str) else None
+    export = next((known for name, known in FORMATS.items() if name == format), None)
     if export is None:
         raise InvalidArgumentError("format", f"must be one of {', '.join(FORMATS)}, not {format!r}")
     source = await open_source(store, session_id, leaf_id)

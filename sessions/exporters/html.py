@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -15,7 +15,6 @@ from projections.compactions import Compaction
 from sessions.exporters.html_parts import attribute, clock, parts_to_html, text_to_html
 from sessions.exporters.markdown import label
 from sessions.exporters.source import Node, Source
-from sessions.exporters.times import wire_time
 
 _POLICY: Final = (
     "default-src 'none'; script-src {script}; style-src {style}; img-src data:; base-uri 'none'; form-action 'none'"
@@ -47,7 +46,7 @@ async def export(source: Source) -> AsyncGenerator[str, None]:
         message_id = node.message.id
         # The parents of later messages have been here by then: a summary begins where its first message does.
         for compaction in starting.pop(message_id, ()):
-            yield _summary(compaction, shown=compaction.id in source.shown)
+            yield _summary(compaction, number, shown=compaction.id in source.shown)
         yield _article(node, number)
     yield _foot(page, off_path=off_path)
 
@@ -108,17 +107,17 @@ def _article(node: Node, number: int) -> str:
     unseen = isinstance(message.metadata, dict) and message.metadata.get("hidden") is True
     tag = ' <span class="tag">hidden</span>' if unseen else ""
     return f"""<article id="m{number}" class="{kind}" data-id="{attribute(message.id)}"{parent}{hidden}>
-<header><h2>{attribute(role)}</h2> <a href="#m{number}">{clock(node.created_at)}</a>{tag}</header>
+<header><h2>{attribute(role)}</h2> <a href="#m{number}">#{number}</a> {clock(node.created_at)}{tag}</header>
 {parts_to_html(message.parts)}
 </article>
 """
 
 
-def _summary(compaction: Compaction, *, shown: bool) -> str:
+def _summary(compaction: Compaction, number: int, *, shown: bool) -> str:
     ends = f'data-from="{attribute(compaction.from_message_id)}" data-to="{attribute(compaction.to_message_id)}"'
     stale = ' <span class="tag">something in it was edited since</span>' if compaction.stale else ""
     return f"""<aside {ends}{"" if shown else " hidden"}>
-<details open><summary>Summary of <span>messages from here on</span> · {clock(compaction.created_at)}{stale}</summary>
+<details open><summary>Summary from #{number}<span> on</span> · {clock(compaction.created_at)}{stale}</summary>
 {text_to_html(compaction.summary)}
 </details>
 </aside>

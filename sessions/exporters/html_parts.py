@@ -46,7 +46,7 @@ def text_to_html(text: str) -> str:
 def _blocks(text: str) -> Iterator[str]:
     lines: list[str] = []
     fence = ""
-    for line in text.splitlines():
+    for line in text.replace("\r\n", "\n").split("\n"):
         found = FENCE_LINE.fullmatch(line)
         opens = not fence and found is not None and (found[1][0] == "~" or "`" not in found[2])
         closes = bool(fence) and found is not None and found[1].startswith(fence) and not found[2].strip()
@@ -84,7 +84,9 @@ def _text(part: Part) -> Iterator[str]:
 
 
 def _reasoning(part: Part) -> Iterator[str]:
-    yield _folded("reasoning", "reasoning", text_to_html(_string(part.get("text"))))
+    # Of hidden reasoning a source may have no more than that it was there.
+    if text := text_to_html(_string(part.get("text"))):
+        yield _folded("reasoning", "reasoning", text)
 
 
 def _tool(part: Part) -> Iterator[str]:

@@ -105,8 +105,8 @@
     if (!end) continue;
     const link = document.createElement("a");
     link.href = `#${end.id}`;
-    link.textContent = "messages from here to that one";
-    summary.querySelector("summary span").replaceChildren(link);
+    link.textContent = `#${end.id.slice(1)}`;
+    summary.querySelector("summary span").replaceChildren(" to ", link);
   }
   if (articles.length) show(leaf === -1 ? leafBelow(articles.length - 1) : leaf);
   else onward.hidden = true;

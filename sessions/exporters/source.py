@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -49,8 +50,9 @@ class Source:
     """A session that is exported: `session` is what is known of it, `metadata` what its source said beyond that.
 
     The path is fixed when the source is opened: to the leaf that was named, and then it is all that is exported, else
-    to the latest one. `ending` is known when all messages were read; whatever it names is among them, though others
-    may have written in between.
+    to the latest one. `compactions` are those there were then, of one path those that lie on it, and `shown` the ids of
+    those on the path. `ending` is known when all messages were read; whatever it names is among them, though others may
+    have written in between.
     """
 
     def __init__(
@@ -59,20 +61,20 @@ class Source:
         session: SessionInfo,
         *,
         metadata: dict[str, Any] | None,
-        path: list[Range],
-        messages: int,
+        path: Mapping[int, Range],
         one_path: bool,
         compactions: Sequence[Compaction],
+        shown: frozenset[str],
     ) -> None:
         self.session = session
         self.metadata = metadata
-        self.messages = messages
         self.one_path = one_path
         self.compactions = compactions
+        self.shown = shown
         self.ending = Ending()
         self._log = store.log
+        # By run: a path has one part of each.
         self._path = path
-        self._parts = {part.run: part for part in path}
 
     def nodes(self, *, marked: bool = False) -> AsyncGenerator[Node, None]:
         """The messages of the tree in log order, or of the path when a leaf was named; `marked` tells the path's."""
@@ -81,7 +83,7 @@ class Source:
     async def path(self) -> AsyncGenerator[Node, None]:
         """The messages that were appended, from the root to the leaf."""
         parent_id: str | None = None
-        view: View = [*self._path]
+        view: View = [*self._path.values()]
         while view:
             page, view = await self._log.read(partial(self._page_of_path, view=view))
             for json, created_at in page:
@@ -93,7 +95,7 @@ class Source:
 
     async def view(self) -> AsyncGenerator[Message, None]:
         """The path as it is read: a summary stands for the messages that it covers."""
-        view = await self._log.read(lambda tx: view_of(tx, self._stream(tx), self._path))
+        view = await self._log.read(lambda tx: view_of(tx, self._stream(tx), [*self._path.values()]))
         while view:
             page, view = await self._log.read(partial(self._page_of_path, view=view))
             for json, created_at in page:
@@ -119,7 +121,7 @@ class Source:
         page: list[Node] = []
         for json, created_at, parent_id, _ in rows:
             node = Node(json, tx.dialect.to_time(created_at), parent_id)
-            if marked and not self._is_on_path(tx, node.message.id):
+            if marked and not _is_on(self._path, tx, stream_no, node.message.id):
                 node = msgspec.structs.replace(node, on_path=False)
             page.append(node)
         return page, rows[-1][3]
@@ -129,14 +131,8 @@ class Source:
         return [(row[0], tx.dialect.to_time(row[1])) for row in rows], rest
 
     def _compactions_on_path(self, tx: Tx) -> list[Compaction]:
-        # What lies above a place is on every path through it: the last message of a compaction tells.
-        found = list_compactions(tx, self._stream(tx))
-        return [one for one in found if self._is_on_path(tx, one.to_message_id)]
-
-    def _is_on_path(self, tx: Tx, message_id: str) -> bool:
-        place = place_of(tx, self._stream(tx), message_id)
-        part = self._parts.get(place[0]) if place else None
-        return part is not None and place is not None and part.first <= place[1] <= part.last
+        stream_no = self._stream(tx)
+        return [one for one in list_compactions(tx, stream_no) if _is_on(self._path, tx, stream_no, one.to_message_id)]
 
     def _stream(self, tx: Tx) -> int:
         return find_stream(tx, self.session.id)[0]
@@ -148,30 +144,42 @@ async def open_source(store: Store, session_id: str, leaf_id: str | None) -> Sou
     wanted = lookup_id(session_id, "session_id")
     leaf = None if leaf_id is None else lookup_id(leaf_id, "leaf_id")
 
-    def query(tx: Tx) -> tuple[SessionInfo, list[Range], int, list[Compaction]]:
+    metadata = await _metadata(store, wanted)
+
+    def query(tx: Tx) -> Source:
         session = find_session(tx, wanted)
         if session is None:
             raise SessionNotFoundError(wanted)
         stream_no = find_stream(tx, wanted)[0]
-        path = path_to(tx, stream_no, leaf)
-        if path is None:
+        found = path_to(tx, stream_no, leaf)
+        if found is None:
             raise MessageNotFoundError(wanted, str(leaf))
-        return session, path, tip_of(tx, stream_no).messages, list_compactions(tx, stream_no)
+        path = {part.run: part for part in found}
+        compactions = list_compactions(tx, stream_no)
+        # What lies above a place is on every path through it: the last message of a compaction tells.
+        shown = [one for one in compactions if _is_on(path, tx, stream_no, one.to_message_id)]
+        return Source(
+            store,
+            session,
+            metadata=metadata,
+            path=path,
+            one_path=leaf is not None,
+            compactions=compactions if leaf is None else shown,
+            shown=frozenset(one.id for one in shown),
+        )
 
-    session, path, messages, compactions = await log.read(query)
-    return Source(
-        store,
-        session,
-        metadata=await _metadata(store, wanted),
-        path=path,
-        messages=messages,
-        one_path=leaf is not None,
-        compactions=compactions,
-    )
+    return await log.read(query)
+
+
+def _is_on(path: Mapping[int, Range], tx: Tx, stream_no: int, message_id: str) -> bool:
+    place = place_of(tx, stream_no, message_id)
+    part = path.get(place[0]) if place else None
+    return part is not None and place is not None and part.first <= place[1] <= part.last
 
 
 async def _metadata(store: Store, session_id: str) -> dict[str, Any] | None:
-    async for envelope in store.log.read_stream(session_id, to_version=1):
-        if isinstance(envelope.event, SessionCreated):
-            return envelope.event.metadata
+    async with aclosing(store.log.read_stream(session_id, to_version=1)) as found:
+        async for envelope in found:
+            if isinstance(envelope.event, SessionCreated):
+                return envelope.event.metadata
     return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 Part = dict[str, Any]
 
-_OLD_NAMES = {"args": "input", "result": "output"}
+_OLD_NAMES: Final = {"args": "input", "result": "output"}
 """What `input` and `output` were called when a call stood in an object of its own within the part."""
 
 
@@ -43,7 +43,7 @@ def to_call(part: Part) -> ToolCall:
     """The call that a part of the kind `tool` is."""
     inner = part.get("toolInvocation")
     if part["type"] == "tool-invocation" and isinstance(inner, dict):
-        part = {"type": "tool-invocation", **{_OLD_NAMES.get(key, key): value for key, value in inner.items()}}
+        part = {"type": "tool-invocation"} | {_OLD_NAMES.get(str(key), str(key)): inner[key] for key in inner}
     call_id = part.get("toolCallId")
     return ToolCall(
         call_id if isinstance(call_id, str) and call_id else None,

@@ -248,7 +248,7 @@ async def test_reset_empties_its_tables_alone() -> None:
         (tree,) = [one for one in store.log.projections if isinstance(one, MessageTree)]
         others = [one.name for one in store.log.projections if one is not tree]
         before = [await dump(store, name) for name in others]
-        assert all(before)
+        assert any(before)
         await store.log.database.write(tree.reset)
         assert await dump(store) == []
         assert [await dump(store, name) for name in others] == before
