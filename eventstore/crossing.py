@@ -66,12 +66,13 @@ def nothing_pending() -> None:
 class RawTx:
     """A transaction over the driver's connection, used on that connection's thread alone."""
 
-    __slots__ = ("_connection", "_core", "dialect", "flush")
+    __slots__ = ("_connection", "_core", "dialect", "flush", "memo")
 
     def __init__(self, connection: RawConnection, dialect: Dialect, core: CoreDialect) -> None:
         self._connection = connection
         self._core = core
         self.dialect = dialect
+        self.memo: dict[Any, Any] = {}
         self.flush: Callable[[], None] = nothing_pending
 
     def execute(self, statement: Statement, params: Row = ()) -> None:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+LONGEST_TOLD = 200
+"""Of a name that is longer an error tells the beginning; the attribute has all of it."""
+
+
+def _told(name: object) -> str:
+    text = repr(name)
+    return text if len(text) <= LONGEST_TOLD else f"{text[:LONGEST_TOLD]}…"
+
 
 class EventStoreError(Exception):
     """The base of all errors of this project; `code` names the kind for programs."""
@@ -17,7 +25,7 @@ class VersionConflictError(EventStoreError):
     code = "version_conflict"
 
     def __init__(self, stream_id: str, expected: object, actual: int) -> None:
-        super().__init__(f"stream {stream_id!r}: expected version {expected}, found {actual}")
+        super().__init__(f"stream {_told(stream_id)}: expected version {expected}, found {actual}")
         self.stream_id = stream_id
         self.expected = expected
         self.actual = actual
@@ -29,7 +37,7 @@ class DuplicateEventError(EventStoreError):
     code = "duplicate_event"
 
     def __init__(self, stream_id: str, event_id: str) -> None:
-        super().__init__(f"stream {stream_id!r}: event id {event_id!r} stands for another event")
+        super().__init__(f"stream {_told(stream_id)}: event id {_told(event_id)} stands for another event")
         self.stream_id = stream_id
         self.event_id = event_id
 
@@ -40,7 +48,7 @@ class ParentNotFoundError(EventStoreError):
     code = "parent_not_found"
 
     def __init__(self, session_id: str, parent_id: str) -> None:
-        super().__init__(f"session {session_id!r}: there is no message {parent_id!r} to be a parent")
+        super().__init__(f"session {_told(session_id)}: there is no message {_told(parent_id)} to be a parent")
         self.session_id = session_id
         self.parent_id = parent_id
 
@@ -51,7 +59,7 @@ class MessageNotFoundError(EventStoreError):
     code = "message_not_found"
 
     def __init__(self, session_id: str, message_id: str) -> None:
-        super().__init__(f"session {session_id!r}: there is no message {message_id!r}")
+        super().__init__(f"session {_told(session_id)}: there is no message {_told(message_id)}")
         self.session_id = session_id
         self.message_id = message_id
 
@@ -62,7 +70,7 @@ class DuplicateMessageError(EventStoreError):
     code = "duplicate_message"
 
     def __init__(self, session_id: str, message_id: str) -> None:
-        super().__init__(f"session {session_id!r}: message id {message_id!r} stands for another message")
+        super().__init__(f"session {_told(session_id)}: message id {_told(message_id)} stands for another message")
         self.session_id = session_id
         self.message_id = message_id
 
@@ -73,7 +81,9 @@ class ReservedIdError(EventStoreError):
     code = "reserved_id"
 
     def __init__(self, message_id: str) -> None:
-        super().__init__(f"message id {message_id!r} is reserved: ids that start with 'compaction_' belong to overlays")
+        super().__init__(
+            f"message id {_told(message_id)} is reserved: ids that start with 'compaction_' belong to overlays"
+        )
         self.message_id = message_id
 
 
@@ -83,7 +93,7 @@ class MessageDeletedError(EventStoreError):
     code = "message_deleted"
 
     def __init__(self, session_id: str, message_id: str) -> None:
-        super().__init__(f"session {session_id!r}: message {message_id!r} was deleted, and its id is spent")
+        super().__init__(f"session {_told(session_id)}: message {_told(message_id)} was deleted, and its id is spent")
         self.session_id = session_id
         self.message_id = message_id
 
@@ -94,7 +104,7 @@ class InvalidCompactionError(EventStoreError):
     code = "invalid_compaction"
 
     def __init__(self, session_id: str, reason: str) -> None:
-        super().__init__(f"session {session_id!r}: {reason}")
+        super().__init__(f"session {_told(session_id)}: {reason}")
         self.session_id = session_id
         self.reason = reason
 
@@ -105,7 +115,7 @@ class SessionExistsError(EventStoreError):
     code = "session_exists"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id!r} exists already")
+        super().__init__(f"session {_told(session_id)} exists already")
         self.session_id = session_id
 
 
@@ -115,7 +125,7 @@ class SessionDeletedError(EventStoreError):
     code = "session_deleted"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id!r} was deleted")
+        super().__init__(f"session {_told(session_id)} was deleted")
         self.session_id = session_id
 
 
@@ -125,7 +135,7 @@ class SessionNotFoundError(EventStoreError):
     code = "session_not_found"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"there is no session {session_id!r}")
+        super().__init__(f"there is no session {_told(session_id)}")
         self.session_id = session_id
 
 
@@ -135,7 +145,7 @@ class BlockNotFoundError(EventStoreError):
     code = "block_not_found"
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"there is no block {label!r}")
+        super().__init__(f"there is no block {_told(label)}")
         self.label = label
 
 
@@ -145,7 +155,7 @@ class BlockReadOnlyError(EventStoreError):
     code = "block_read_only"
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"block {label!r} is read-only")
+        super().__init__(f"block {_told(label)} is read-only")
         self.label = label
 
 
@@ -155,7 +165,7 @@ class BlockTooLargeError(EventStoreError):
     code = "block_too_large"
 
     def __init__(self, label: str, tokens: int, max_tokens: int) -> None:
-        super().__init__(f"block {label!r}: {tokens} tokens, more than its max_tokens={max_tokens}")
+        super().__init__(f"block {_told(label)}: {tokens} tokens, more than its max_tokens={max_tokens}")
         self.label = label
         self.tokens = tokens
         self.max_tokens = max_tokens
@@ -167,7 +177,7 @@ class DuplicateBlockError(EventStoreError):
     code = "duplicate_block"
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"there is a block {label!r} already")
+        super().__init__(f"there is a block {_told(label)} already")
         self.label = label
 
 
@@ -243,7 +253,7 @@ class UpcasterError(EventStoreError):
     code = "upcaster"
 
     def __init__(self, type: str, schema: int, reason: str) -> None:
-        super().__init__(f"event type {type!r}, schema {schema}: {reason}")
+        super().__init__(f"event type {_told(type)}, schema {schema}: {reason}")
         self.type = type
         self.schema = schema
         self.reason = reason
@@ -284,7 +294,7 @@ class ProjectionError(EventStoreError):
     code = "projection"
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"projection {name!r}: {reason}")
+        super().__init__(f"projection {_told(name)}: {reason}")
         self.name = name
         self.reason = reason
 

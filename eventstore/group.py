@@ -135,6 +135,7 @@ class Group:
                 head.memo = {}
             for projection in self._projections:
                 apply(tx, projection, pending)
+            tx.memo.clear()
         except Exception as error:
             typed = tx.dialect.translate(error)
             if isinstance(typed, StoreUnavailableError):

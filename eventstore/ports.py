@@ -27,6 +27,13 @@ class Tx(Protocol):
     def dialect(self) -> Dialect:
         """What differs between the engines."""
 
+    @property
+    def memo(self) -> dict[Any, Any]:
+        """What was read and may be asked for again, by keys of whoever read it; forgotten when events are applied.
+
+        Who changes the rows behind an entry takes the entry out.
+        """
+
     def execute(self, statement: Statement, params: Row = ()) -> None:
         """Run a statement once."""
 

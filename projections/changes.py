@@ -19,18 +19,8 @@ from projections.corrections import Correction, add_corrections, forget_correcti
 from projections.message import own_time
 from projections.paths import END, Range, last_on, nearest_below, newest_below, path_to_place, place_of
 from projections.tokens import estimate_parts_tokens
-from projections.tree_tables import messages, runs, spent_ids
+from projections.tree_tables import continues, messages, runs, spent_ids
 
-_next = messages.alias("next")
-continues = (
-    select(1)
-    .where(
-        _next.c.stream_no == messages.c.stream_no,
-        _next.c.run == messages.c.run,
-        _next.c.ordinal == messages.c.ordinal + 1,
-    )
-    .exists()
-)
 _with_id = (messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id"))
 _CHANGING = Statement(
     select(

@@ -25,7 +25,7 @@ from eventstore.dialect import BigKey
 from eventstore.ports import Tx
 from eventstore.statements import Statement
 from eventstore.tables import metadata
-from projections.paths import Range, first_on, last_on, path_to_place
+from projections.paths import Range, first_on, last_on, path_to, path_to_place
 
 compactions = Table(
     "assistant_compactions",
@@ -172,8 +172,20 @@ def stretch(tx: Tx, stream_no: int, span: Span) -> list[Range]:
 
 def mark_stale(tx: Tx, stream_no: int, run: int, ordinal: int) -> None:
     """Mark the compactions that stand for a message which was edited."""
-    for span in list_spans(tx, stream_no):
-        if any(part.run == run and part.first <= ordinal <= part.last for part in stretch(tx, stream_no, span)):
+    spans = list_spans(tx, stream_no)
+    # Most of them lie on the path to the tip, which is read once.
+    tip = path_to(tx, stream_no, None) if spans else None
+    stops = {part.run: part.last for part in tip or ()}
+    indices = {part.run: index for index, part in enumerate(tip or ())}
+    edited = indices.get(run, -1), ordinal
+    for span in spans:
+        if span.to_ordinal <= stops.get(span.to_run, 0):
+            first, last = (indices[span.from_run], span.from_ordinal), (indices[span.to_run], span.to_ordinal)
+            is_covered = first <= edited <= last and ordinal <= stops[run]
+        else:
+            parts = stretch(tx, stream_no, span)
+            is_covered = any(part.run == run and part.first <= ordinal <= part.last for part in parts)
+        if is_covered:
             tx.execute(_MARK_STALE, (span.row_id,))
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from eventstore.ports import Tx
-from eventstore.statements import Statement
+from eventstore.statements import Row, Statement
 from eventstore.tables import metadata
 from projections.paths import Range
 from projections.tree_tables import messages
@@ -95,12 +95,11 @@ _ROW = Statement(
 
 
 class Sums(msgspec.Struct):
-    """How many messages there are on a path, and what they come to; `last` is the estimate of its last one."""
+    """How many messages there are on a path, and what they come to."""
 
     messages: int = 0
     tokens: int = 0
     bytes: int = 0
-    last: int = 0
 
 
 class Correction(msgspec.Struct):
@@ -136,17 +135,31 @@ def sums_of(tx: Tx, stream_no: int, path: Sequence[Range]) -> Sums:
     if not path:
         return Sums()
     end = path[-1]
-    tokens, path_tokens, path_bytes = tx.fetch(_ROW, (stream_no, end.run, end.last))[0]
-    sums = Sums(end.last, path_tokens, path_bytes, tokens)
+    _, path_tokens, path_bytes = tx.fetch(_ROW, (stream_no, end.run, end.last))[0]
+    sums = Sums(end.last, path_tokens, path_bytes)
     for part in path:
-        bounds: list[int] = []
-        for level in range(LEVELS):
-            # The buckets of this level that the next one does not hold yet; of the widest, all.
-            stop = part.last + 1 >> BITS * level
-            low = 0 if level == LEVELS - 1 else stop >> BITS << BITS
-            bounds += (low, stop - 1)
-        removed, tokens, size = tx.fetch(_SUM, (stream_no, part.run, *bounds))[0]
+        removed, tokens, size = _until(tx, stream_no, part.run, part.last)
         sums.messages += removed
         sums.tokens += tokens
         sums.bytes += size
     return sums
+
+
+def tokens_of(tx: Tx, stream_no: int, stretch: Sequence[Range]) -> int:
+    """The tokens of a stretch of a path, the ends of which are messages that are there."""
+    first, end = stretch[0], stretch[-1]
+    tokens, before, _ = tx.fetch(_ROW, (stream_no, first.run, first.first))[0]
+    after = tx.fetch(_ROW, (stream_no, end.run, end.last))[0][1]
+    corrected = sum(_until(tx, stream_no, part.run, part.last)[1] for part in stretch)
+    return int(after - before + tokens + corrected - _until(tx, stream_no, first.run, first.first)[1])
+
+
+def _until(tx: Tx, stream_no: int, run: int, ordinal: int) -> Row:
+    """What is corrected of a run up to an ordinal: messages, tokens, bytes."""
+    bounds: list[int] = []
+    for level in range(LEVELS):
+        # The buckets of this level that the next one does not hold yet; of the widest, all.
+        stop = ordinal + 1 >> BITS * level
+        low = 0 if level == LEVELS - 1 else stop >> BITS << BITS
+        bounds += (low, stop - 1)
+    return tx.fetch(_SUM, (stream_no, run, *bounds))[0]

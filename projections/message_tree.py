@@ -25,12 +25,13 @@ from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from projections import compactions
 from projections.base import Projection
-from projections.changes import Deleted, clear_messages, continues, delete_messages, update_message
+from projections.changes import Deleted, clear_messages, delete_messages, update_message
 from projections.corrections import corrections
 from projections.message import own_time, with_own_time
 from projections.paths import nearest_below
+from projections.stored import take_tree
 from projections.tokens import estimate_parts_tokens
-from projections.tree_tables import messages, runs, spent_ids, trees
+from projections.tree_tables import continues, messages, runs, spent_ids, trees
 
 _place = (
     messages.c.row_id,
@@ -43,21 +44,6 @@ _place = (
 )
 _with_id = (messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id"))
 _PLACE = Statement(select(*_place).where(*_with_id), "stream_no", "id")
-_TREE = Statement(
-    select(
-        trees.c.tip,
-        trees.c.messages,
-        trees.c.leaves,
-        trees.c.spent,
-        trees.c.deleted,
-        trees.c.version,
-        messages.c.id,
-        *_place,
-    )
-    .join_from(trees, messages, messages.c.row_id == trees.c.tip, isouter=True)
-    .where(trees.c.stream_no == bindparam("stream_no")),
-    "stream_no",
-)
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), *runs.columns.keys())
 _INSERT_TREE = Statement(insert(trees), *trees.columns.keys())
@@ -276,11 +262,12 @@ class _Group:
         tree = self._trees.get(stream_no)
         if tree is None:
             tree = self._trees[stream_no] = _Tree(is_new=True)
-            for *state, tip_id, row_id, run, ordinal, tokens, size, sealed, continued in self._tx.fetch(
-                _TREE, (stream_no,)
-            ):
-                if tip_id is not None:
+            row = take_tree(self._tx, stream_no)
+            if row is not None:
+                if row.message_id is not None:
                     # Most messages hang on the tip: its place is read along.
-                    self._known(stream_no, tip_id, (row_id, run, ordinal, tokens, size, sealed, continued))
-                tree = self._trees[stream_no] = _Tree(*state)
+                    self._known(stream_no, row.message_id, row.place)
+                tree = self._trees[stream_no] = _Tree(
+                    row.tip, row.messages, row.leaves, row.spent, row.deleted, row.version
+                )
         return tree

@@ -5,13 +5,15 @@ The newest compaction on a path wins; an older one that overlaps it is not appli
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import msgspec
 
 from eventstore.ports import Tx
 from projections.compactions import Span, find_summary, list_spans
-from projections.corrections import sums_of
+from projections.corrections import sums_of, tokens_of
 from projections.message import COMPACTION_PREFIX
 from projections.paths import Range
 
@@ -47,11 +49,8 @@ def view_tokens(tx: Tx, stream_no: int, path: Sequence[Range]) -> int:
     """The tokens of a path with its overlays, from sums: no message is read."""
     total = sums_of(tx, stream_no, path).tokens
     for span, first, last in _applied(list_spans(tx, stream_no), path):
-        until_first, until_last = (
-            sums_of(tx, stream_no, [*path[:index], Range(path[index].run, path[index].first, ordinal)])
-            for index, ordinal in (first, last)
-        )
-        total += span.tokens - (until_last.tokens - until_first.tokens + until_first.last)
+        covered = list(_cut(path, first, (last[0], last[1] + 1)))
+        total += span.tokens - tokens_of(tx, stream_no, covered)
     return total
 
 
@@ -60,23 +59,26 @@ def _applied(spans: Sequence[Span], path: Sequence[Range]) -> list[tuple[Span, P
     if not spans:
         return []
     indices = {part.run: index for index, part in enumerate(path)}
-    shown: list[tuple[Span, Point, Point]] = []
+    shown: list[tuple[Point, Point, Span]] = []
     for span in reversed(spans):
         index = indices.get(span.to_run)
         if index is None or span.to_ordinal > path[index].last:
             continue
         first, last = (indices[span.from_run], span.from_ordinal), (index, span.to_ordinal)
-        if all(last < other_first or first > other_last for _, other_first, other_last in shown):
-            shown.append((span, first, last))
-    return sorted(shown, key=lambda one: one[1])
+        # What is shown already does not overlap: only the neighbours may reach into it.
+        at = bisect(shown, first, key=itemgetter(0))
+        if (at == 0 or shown[at - 1][1] < first) and (at == len(shown) or last < shown[at][0]):
+            shown.insert(at, (first, last, span))
+    return [(span, first, last) for first, last, span in shown]
 
 
 def _cut(path: Sequence[Range], start: Point, stop: Point) -> Iterator[Range]:
     """The ranges of a path from one point to before another."""
-    for index, part in enumerate(path[: stop[0] + 1]):
+    for index in range(start[0], min(stop[0] + 1, len(path))):
+        part = path[index]
         first = max(part.first, start[1]) if index == start[0] else part.first
         last = min(part.last, stop[1] - 1) if index == stop[0] else part.last
-        if index >= start[0] and first <= last:
+        if first <= last:
             yield Range(part.run, first, last)
 
 

@@ -24,7 +24,8 @@ from eventstore.statements import Row, Statement
 from projections.analysis import REVISION, analyse
 from projections.base import Projection
 from projections.message import message_text, stored_text
-from projections.tree_tables import messages, trees
+from projections.stored import tree_of
+from projections.tree_tables import messages
 
 INDEX = "assistant_fts"
 PAGE_ROWS = 1_000
@@ -41,7 +42,6 @@ _ROW = Statement(
     "stream_no",
     "id",
 )
-_VERSION = Statement(select(trees.c.version).where(trees.c.stream_no == bindparam("stream_no")), "stream_no")
 
 
 class SearchIndex(Projection):
@@ -146,8 +146,7 @@ class _Changes:
     def _version(self, stream_no: int) -> int:
         version = self._versions.get(stream_no)
         if version is None:
-            rows = self._tx.fetch(_VERSION, (stream_no,))
-            version = self._versions[stream_no] = rows[0][0] if rows else 0
+            version = self._versions[stream_no] = tree_of(self._tx, stream_no).version
         return version
 
     def _entry(self, stream_no: int, message_id: str) -> _Entry:

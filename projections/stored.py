@@ -8,8 +8,8 @@ import msgspec
 from sqlalchemy import bindparam, select
 
 from eventstore.ports import Tx
-from eventstore.statements import Statement
-from projections.tree_tables import messages, spent_ids, trees
+from eventstore.statements import Row, Statement
+from projections.tree_tables import continues, messages, spent_ids, trees
 
 _STORED = Statement(
     select(messages.c.row_id, messages.c.content, messages.c.created_at).where(
@@ -23,8 +23,23 @@ _SPENT = Statement(
     "stream_no",
     "id",
 )
-_TIP = Statement(
-    select(messages.c.id, trees.c.messages, trees.c.spent, trees.c.deleted)
+_TREE = Statement(
+    select(
+        trees.c.tip,
+        trees.c.messages,
+        trees.c.leaves,
+        trees.c.spent,
+        trees.c.deleted,
+        trees.c.version,
+        messages.c.id,
+        messages.c.row_id,
+        messages.c.run,
+        messages.c.ordinal,
+        messages.c.path_tokens,
+        messages.c.path_bytes,
+        messages.c.sealed,
+        continues,
+    )
     .join_from(trees, messages, messages.c.row_id == trees.c.tip, isouter=True)
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
@@ -39,16 +54,22 @@ class StoredMessage(msgspec.Struct, frozen=True):
     created_at: Any
 
 
-class Tip(msgspec.Struct, frozen=True):
-    """The id of the message that was appended or selected last, and how many ids are in use and spent.
+class Tree(msgspec.Struct, frozen=True):
+    """Where a session's tree stands.
 
-    `deleted` is 1 for a session that was deleted.
+    `message_id` is the message that was appended or selected last, whose row is `tip`; `messages` and `spent` say how
+    many ids are in use and spent; `deleted` is 1 for a session that was deleted; `version` is the one that the tables
+    show. `place` is the tip's: row, run, ordinal, sums, sealed, continued.
     """
 
-    message_id: str | None = None
+    tip: int = 0
     messages: int = 0
+    leaves: int = 0
     spent: int = 0
     deleted: int = 0
+    version: int = 0
+    message_id: str | None = None
+    place: Row = ()
 
 
 def find_message(tx: Tx, stream_no: int, message_id: str) -> StoredMessage | None:
@@ -62,7 +83,17 @@ def is_spent(tx: Tx, stream_no: int, message_id: str) -> bool:
     return bool(tx.fetch(_SPENT, (stream_no, message_id)))
 
 
-def tip_of(tx: Tx, stream_no: int) -> Tip:
-    """Where a session's tree stands."""
-    rows = tx.fetch(_TIP, (stream_no,))
-    return Tip(*rows[0]) if rows else Tip()
+def tree_of(tx: Tx, stream_no: int) -> Tree:
+    """Where a session's tree stands; an empty tree for one without a row."""
+    key = (trees.name, stream_no)
+    if key not in tx.memo:
+        rows = tx.fetch(_TREE, (stream_no,))
+        tx.memo[key] = Tree(*rows[0][:7], rows[0][7:]) if rows else None
+    return tx.memo[key] or Tree()
+
+
+def take_tree(tx: Tx, stream_no: int) -> Tree | None:
+    """The same for whoever is about to change it, so that nobody remembers it; None for one without a row."""
+    tree_of(tx, stream_no)
+    taken: Tree | None = tx.memo.pop((trees.name, stream_no))
+    return taken

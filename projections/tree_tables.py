@@ -13,7 +13,7 @@ updates and deletions above it stands in the corrections.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint, select
 
 from eventstore.dialect import BigKey
 from eventstore.tables import metadata
@@ -74,4 +74,16 @@ spent_ids = Table(
     metadata,
     Column("stream_no", BigInteger, primary_key=True),
     Column("id", Text, primary_key=True),
+)
+
+_next = messages.alias("next")
+# Whether a message of the same run stands right behind a message.
+continues = (
+    select(1)
+    .where(
+        _next.c.stream_no == messages.c.stream_no,
+        _next.c.run == messages.c.run,
+        _next.c.ordinal == messages.c.ordinal + 1,
+    )
+    .exists()
 )

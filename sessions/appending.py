@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,8 @@ from eventstore.rows import find_position
 from eventstore.same import same_json
 from projections.compactions import find_ends
 from projections.message import COMPACTION_PREFIX, with_own_time
-from projections.stored import Tip, find_message, is_spent, tip_of
+from projections.stored import Tree, find_message, is_spent, tree_of
+from sessions.marking import is_stored_as
 from sessions.message import Accepted, Message
 
 _ADDS = (MessageAppended, LeafSelected, SessionCreated)
@@ -52,10 +54,10 @@ class AppendResult(msgspec.Struct, frozen=True):
     position: int
 
 
-def check_open(tx: Tx, head: Head) -> Tip:
+def check_open(tx: Tx, head: Head) -> Tree:
     """Where a session's tree stands once all that is pending is applied; raises SessionDeletedError."""
     tx.flush()
-    tip = tip_of(tx, head.stream_no) if head.stream_no else Tip()
+    tip = tree_of(tx, head.stream_no) if head.stream_no else Tree()
     if tip.deleted:
         raise SessionDeletedError(head.stream_id)
     return tip
@@ -160,20 +162,20 @@ class _View:
                 return envelope.event.message_id
         return self._tip().message_id
 
-    def _tip(self) -> Tip:
+    def _tip(self) -> Tree:
         """Where the tables stand, read once for all decisions on what they hold."""
-        tip: Tip | None = self._head.memo.get("tip")
+        tip: Tree | None = self._head.memo.get("tip")
         if tip is None:
-            tip = tip_of(self._tx, self._head.stream_no) if self._head.stored_version else Tip()
+            tip = tree_of(self._tx, self._head.stream_no) if self._head.stored_version else Tree()
             self._head.memo["tip"] = tip
         return tip
 
     def _is_stored(self, message_id: str) -> bool:
         return self._head.stored_version > 0 and find_message(self._tx, self._head.stream_no, message_id) is not None
 
-    def _is_stored_as(self, message_id: str, content: object) -> bool:
+    def _is_stored_as(self, message_id: str, content: Mapping[str, Any]) -> bool:
         stored = find_message(self._tx, self._head.stream_no, message_id)
-        return stored is not None and same_json(content, decode_json(stored.content))
+        return stored is not None and is_stored_as(self._tx, self._head.stream_no, stored, content)
 
 
 def _only_adds(head: Head) -> bool:

@@ -58,7 +58,10 @@ def checked_time(time: object, name: str) -> dt.datetime:
     """An aware time in UTC."""
     if not isinstance(time, dt.datetime) or time.tzinfo is None:
         raise InvalidArgumentError(name, "must be an aware time")
-    return time.astimezone(dt.UTC)
+    try:
+        return time.astimezone(dt.UTC)
+    except OverflowError:
+        raise InvalidArgumentError(name, "lies beyond the years 1 to 9999 in UTC") from None
 
 
 def checked_summary(summary: object, session_id: str, limits: Limits) -> str:

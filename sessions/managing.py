@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from eventstore.decoding import decode_json
-from eventstore.errors import MessageNotFoundError, SessionDeletedError, SessionExistsError, SessionNotFoundError
+from eventstore.errors import (
+    InvalidArgumentError,
+    MessageNotFoundError,
+    SessionDeletedError,
+    SessionExistsError,
+    SessionNotFoundError,
+)
 from eventstore.events import (
+    ContextBlockSet,
     Event,
     MessageAppended,
+    PromptFrozen,
     SessionCreated,
     SessionDeleted,
     SessionEnded,
@@ -24,13 +33,16 @@ from eventstore.ids import new_id
 from eventstore.ports import Tx
 from eventstore.rows import find_stream
 from projections.compactions import find_ends
+from projections.context_blocks import find_prompt, list_blocks
 from projections.directory import SessionInfo, find_session
 from projections.history import read_view
 from projections.message import COMPACTION_PREFIX
 from projections.overlay import view_of
 from projections.paths import path_to
-from projections.stored import tip_of
+from projections.skills import Marks, unloaded_copies
+from projections.stored import tree_of
 from sessions.appending import check_open
+from sessions.marking import mark
 
 Events = list[Event]
 
@@ -42,6 +54,9 @@ SPLIT = "compaction"
 
 CARRIED_OVER = "[Context from previous session]\n\n"
 """What stands before the summary that a session begins with."""
+
+MOST_TOKENS = (1 << 63) - 1
+"""What a session's sum of tokens can come to in its row."""
 
 
 class CreateSession:
@@ -65,11 +80,16 @@ class Tell:
         self._event = event
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
-        """Decide inside the write transaction; raises SessionNotFoundError and SessionDeletedError."""
+        """Decide inside the write transaction.
+
+        Raises SessionNotFoundError, SessionDeletedError, and InvalidArgumentError for sums too large to be stored.
+        """
         check_open(tx, head)
         info = find_session(tx, head.stream_id)
         if info is None:
             raise SessionNotFoundError(head.stream_id)
+        if isinstance(self._event, UsageAdded):
+            _check_sums(info, self._event)
         is_known = isinstance(self._event, SessionRenamed) and self._event.name == info.name
         return ([] if is_known else [self._event]), None
 
@@ -77,7 +97,7 @@ class Tell:
 def delete_session(tx: Tx, head: Head) -> tuple[Events, None]:
     """Decide to delete a session that exists."""
     tx.flush()
-    is_there = head.version > 0 and not tip_of(tx, head.stream_no).deleted
+    is_there = head.version > 0 and not tree_of(tx, head.stream_no).deleted
     return ([SessionDeleted()] if is_there else []), None
 
 
@@ -105,8 +125,12 @@ class ForkSession:
             SessionCreated(name=self._name, parent_session_id=source.id, model=source.model, source=source.source),
             SessionForked(session_id=source.id, version=version, message_id=at),
         ]
+        events += [ContextBlockSet(label=label, content=content) for label, content in list_blocks(tx, stream_no)]
+        prompt = find_prompt(tx, stream_no)
+        if prompt is not None:
+            events.append(PromptFrozen(prompt=prompt))
         contents = (content for content, _ in read_view(tx, stream_no, view_of(tx, stream_no, path)))
-        return events + list(_copies(contents)), source
+        return events + list(_copies(contents, unloaded_copies(tx, stream_no))), source
 
 
 class SplitSession:
@@ -137,16 +161,30 @@ def _existing(tx: Tx, session_id: str) -> SessionInfo:
     source = find_session(tx, session_id)
     if source is not None:
         return source
-    if tip_of(tx, find_stream(tx, session_id)[0]).deleted:
+    if tree_of(tx, find_stream(tx, session_id)[0]).deleted:
         raise SessionDeletedError(session_id)
     raise SessionNotFoundError(session_id)
 
 
-def _copies(contents: Iterator[str]) -> Iterator[MessageAppended]:
-    """The messages again, as a chain under ids of their own."""
+def _check_sums(info: SessionInfo, used: UsageAdded) -> None:
+    tokens = {
+        "input_tokens": info.input_tokens + used.input_tokens,
+        "output_tokens": info.output_tokens + used.output_tokens,
+    }
+    for name, total in tokens.items():
+        if total > MOST_TOKENS:
+            raise InvalidArgumentError(name, f"must not come to more than {MOST_TOKENS} in a session")
+    if not math.isfinite(info.estimated_cost + used.cost):
+        raise InvalidArgumentError("cost", "must come to a finite number in a session")
+
+
+def _copies(contents: Iterator[str], marks: Marks) -> Iterator[MessageAppended]:
+    """The messages again as they are shown, as a chain under ids of their own."""
     parent_id: str | None = None
     for content in contents:
         message: dict[str, Any] = decode_json(content)
+        if message["id"] in marks:
+            message = mark(message, marks)
         origin, message["id"] = message["id"], new_id()
         metadata = message.get("metadata")
         if metadata is None or isinstance(metadata, dict):

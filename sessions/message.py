@@ -98,6 +98,10 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
             messages.append(message)
         return messages
 
+    def with_json(self, json: bytes) -> Message:
+        """The message with another JSON and the same time."""
+        return Message.stored(json, self._time)
+
     @property
     def metadata(self) -> dict[str, Any] | None:
         """The metadata that it was given."""
@@ -192,7 +196,10 @@ def checked_title(value: object, name: str, limits: Limits) -> str:
 def _wire_time(time: object) -> str:
     if not isinstance(time, dt.datetime) or time.tzinfo is None:
         raise InvalidArgumentError("created_at", "must be an aware time")
-    return time.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+    try:
+        return time.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        raise InvalidArgumentError("created_at", "lies beyond the years 1 to 9999 in UTC") from None
 
 
 def _check_text(value: object, path: str) -> None:

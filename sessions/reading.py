@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,10 @@ from projections.corrections import sums_of
 from projections.history import RowStat
 from projections.overlay import View, view_of, view_tokens
 from projections.paths import Range, path_to
-from projections.stored import find_message, tip_of
+from projections.skills import saved_tokens, unloaded_copies
+from projections.stored import find_message, tree_of
 from sessions.arguments import check_count, checked_session_id, checked_store
+from sessions.marking import with_markers
 from sessions.message import Message, lookup_id
 from sessions.store import Store
 
@@ -59,7 +61,7 @@ class StoredHistory:
         """The message that was appended or selected last; after its deletion the newest leaf where it hung."""
 
         def query(tx: Tx) -> Message | None:
-            tip = tip_of(tx, self._stream(tx)).message_id
+            tip = tree_of(tx, self._stream(tx)).message_id
             return None if tip is None else self._message(tx, tip)
 
         return await self.store.log.read(query)
@@ -75,10 +77,10 @@ class StoredHistory:
         def query(tx: Tx) -> list[Message]:
             stream_no, view = self._stream(tx), self._view(tx, leaf_id)
             if limit is None:
-                return Message.all_stored(reads.read_view(tx, stream_no, view))
+                return self._shown(tx, stream_no, reads.read_view(tx, stream_no, view))
             most = min(limit, UNBOUNDED)
             rows, _ = reads.page_of_view(tx, stream_no, view, newest_first=True, most=most, most_bytes=UNBOUNDED)
-            return Message.all_stored((row[0], row[1]) for row in reversed(rows))
+            return self._shown(tx, stream_no, [(row[0], row[1]) for row in reversed(rows)])
 
         return await self.store.log.read(query)
 
@@ -91,9 +93,10 @@ class StoredHistory:
         """
         view = await self.store.log.read(lambda tx: self._view(tx, leaf_id, overlays=overlays))
         while view:
-            rows, view = await self.store.log.read(partial(self._page, view=view, newest_first=newest_first))
-            for content, created_at, *_ in rows:
-                yield Message.stored(content, created_at)
+            page = partial(self._page, view=view, newest_first=newest_first, raw=not overlays)
+            messages, view = await self.store.log.read(page)
+            for message in messages:
+                yield message
 
     async def history_batches(
         self, leaf_id: str | None = None, *, batch_size: int = 500, max_batch_bytes: int = 1 << 20
@@ -104,9 +107,9 @@ class StoredHistory:
         bounds: dict[str, Any] = {"most": min(batch_size, UNBOUNDED), "most_bytes": max_batch_bytes}
         view = await self.store.log.read(lambda tx: self._view(tx, leaf_id))
         while view:
-            rows, view = await self.store.log.read(partial(self._page, view=view, newest_first=False, **bounds))
-            if rows:
-                yield [Message.stored(content, created_at) for content, created_at, *_ in rows]
+            messages, view = await self.store.log.read(partial(self._page, view=view, newest_first=False, **bounds))
+            if messages:
+                yield messages
 
     async def get_recent_history(
         self, max_content_bytes: int, min_recent_messages: int = 1, *, leaf_id: str | None = None
@@ -124,7 +127,7 @@ class StoredHistory:
             bounds = {"most_bytes": max_content_bytes, "least_messages": min_recent_messages}
             start, count = reads.start_of_recent(tx, stream_no, path, **bounds)
             view = [] if start is None else view_of(tx, stream_no, path, start=start)
-            messages = Message.all_stored(reads.read_view(tx, stream_no, view))
+            messages = self._shown(tx, stream_no, reads.read_view(tx, stream_no, view))
             return RecentHistory(messages, count < sums.messages, sums.bytes)
 
         return await self.store.log.read(query)
@@ -139,21 +142,31 @@ class StoredHistory:
 
     async def token_estimate(self, leaf_id: str | None = None) -> int:
         """The estimated tokens of `get_history`, from sums: no message is read."""
-        return await self.store.log.read(lambda tx: view_tokens(tx, self._stream(tx), self._path(tx, leaf_id)))
+
+        def query(tx: Tx) -> int:
+            stream_no, path = self._stream(tx), self._path(tx, leaf_id)
+            saved = saved_tokens(tx, stream_no, lambda: view_of(tx, stream_no, path))
+            return view_tokens(tx, stream_no, path) - saved
+
+        return await self.store.log.read(query)
 
     async def get_branches(self, message_id: str) -> list[Message]:
         """The children of a message in log order; none for an unknown id."""
         wanted = lookup_id(message_id, "message_id")
-        rows = await self.store.log.read(lambda tx: reads.children_of(tx, self._stream(tx), wanted))
-        return Message.all_stored(rows)
+
+        def query(tx: Tx) -> list[Message]:
+            stream_no = self._stream(tx)
+            return self._shown(tx, stream_no, reads.children_of(tx, stream_no, wanted))
+
+        return await self.store.log.read(query)
 
     async def tree(self) -> AsyncGenerator[TreeNode, None]:
         """Every message of every branch in log order, in bounded memory."""
         after_version = 0
-        while rows := await self.store.log.read(partial(self._page_of_tree, after_version=after_version)):
-            for content, created_at, parent_id, _ in rows:
-                yield TreeNode(Message.stored(content, created_at), parent_id)
-            after_version = rows[-1][3]
+        while nodes := await self.store.log.read(partial(self._page_of_tree, after_version=after_version)):
+            for node, _ in nodes:
+                yield node
+            after_version = nodes[-1][1]
 
     async def get_compactions(self) -> list[Compaction]:
         """The compactions in log order, each with the ends of what is left of its range."""
@@ -163,8 +176,14 @@ class StoredHistory:
         return find_stream(tx, self.session_id)[0]
 
     def _message(self, tx: Tx, message_id: str) -> Message | None:
-        found = find_message(tx, self._stream(tx), message_id)
-        return None if found is None else Message.stored(found.content, tx.dialect.to_time(found.created_at))
+        stream_no = self._stream(tx)
+        found = find_message(tx, stream_no, message_id)
+        if found is None:
+            return None
+        return self._shown(tx, stream_no, [(found.content, tx.dialect.to_time(found.created_at))])[0]
+
+    def _shown(self, tx: Tx, stream_no: int, rows: Iterable[tuple[Any, Any]]) -> list[Message]:
+        return with_markers(Message.all_stored(rows), unloaded_copies(tx, stream_no))
 
     def _path(self, tx: Tx, leaf_id: str | None) -> list[Range]:
         wanted = None if leaf_id is None else lookup_id(leaf_id, "leaf_id")
@@ -177,8 +196,14 @@ class StoredHistory:
         path = self._path(tx, leaf_id)
         return view_of(tx, self._stream(tx), path) if overlays else [*path]
 
-    def _page(self, tx: Tx, view: View, **bounds: Any) -> tuple[list[Any], View]:
-        return reads.page_of_view(tx, self._stream(tx), view, **bounds)
+    def _page(self, tx: Tx, view: View, *, raw: bool = False, **bounds: Any) -> tuple[list[Message], View]:
+        stream_no = self._stream(tx)
+        rows, rest = reads.page_of_view(tx, stream_no, view, **bounds)
+        contents = [(row[0], row[1]) for row in rows]
+        return Message.all_stored(contents) if raw else self._shown(tx, stream_no, contents), rest
 
-    def _page_of_tree(self, tx: Tx, after_version: int) -> list[Any]:
-        return reads.page_of_tree(tx, self._stream(tx), after_version)
+    def _page_of_tree(self, tx: Tx, after_version: int) -> list[tuple[TreeNode, int]]:
+        stream_no = self._stream(tx)
+        rows = reads.page_of_tree(tx, stream_no, after_version)
+        messages = self._shown(tx, stream_no, [(content, created_at) for content, created_at, *_ in rows])
+        return [(TreeNode(message, row[2]), row[3]) for message, row in zip(messages, rows, strict=True)]

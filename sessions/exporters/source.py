@@ -19,7 +19,7 @@ from projections.compactions import Compaction, list_compactions
 from projections.directory import SessionInfo, find_session
 from projections.overlay import View, view_of
 from projections.paths import Range, path_to, place_of
-from projections.stored import tip_of
+from projections.stored import tree_of
 from sessions.arguments import checked_store
 from sessions.message import Message, lookup_id
 from sessions.store import Store
@@ -116,7 +116,7 @@ class Source:
         rows = reads.page_of_tree(tx, stream_no, after_version)
         if not rows:
             # In the read that finds no more messages, so that nothing newer can be named.
-            self.ending = Ending(tip_of(tx, stream_no).message_id, list_compactions(tx, stream_no))
+            self.ending = Ending(tree_of(tx, stream_no).message_id, list_compactions(tx, stream_no))
             return [], after_version
         page: list[Node] = []
         for json, created_at, parent_id, _ in rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import select
@@ -14,12 +14,27 @@ from eventstore.ports import Tx
 from eventstore.rows import find_stream
 from eventstore.statements import Row, Statement
 from projections import Projection
+from projections.stored import tree_of
 from projections.tree_tables import messages
 from sessions import Session, Store, open_store
 
 T = TypeVar("T")
 
 NOON = dt.datetime(2025, 6, 1, 12, tzinfo=dt.UTC)
+
+
+class Tip(NamedTuple):
+    """Where a tree stands: the tip's id, and how many ids are in use and spent."""
+
+    message_id: str | None = None
+    messages: int = 0
+    spent: int = 0
+
+
+def tip_of(tx: Tx, stream_no: int) -> Tip:
+    """Return where a tree stands."""
+    tree = tree_of(tx, stream_no)
+    return Tip(tree.message_id, tree.messages, tree.spent)
 
 
 def _raw(name: str, text: str, role: str, more: dict[str, Any]) -> msgspec.Raw:

@@ -48,7 +48,7 @@ def add_message(tx: Tx, stream_no: int, run: int, ordinal: int) -> None:
 
 def plainly(steps: Steps, path: Sequence[Range]) -> Sums:
     """Add up a path the plain way: every correction that lies on it."""
-    sums = Sums(path[-1].last, 1_000, 2_000, 3)
+    sums = Sums(path[-1].last, 1_000, 2_000)
     for step in steps:
         for (run, ordinal), correction in step.items():
             if any(part.run == run and ordinal <= part.last for part in path):
@@ -105,7 +105,7 @@ async def test_corrections_add_up_in_place(order: int) -> None:
             add_message(tx, 1, 1, 200)
             return tx.fetch(_COUNT)[0][0], sums_of(tx, 1, [Range(1, 1, 200)])
 
-        assert await log.database.write(work) == (LEVELS, Sums(199, 1_000, 2_000, 3))
+        assert await log.database.write(work) == (LEVELS, Sums(199, 1_000, 2_000))
 
 
 async def test_forgotten_corrections_are_one_streams() -> None:
@@ -119,7 +119,7 @@ async def test_forgotten_corrections_are_one_streams() -> None:
             forget_corrections(tx, 1)
             return [sums_of(tx, stream_no, [Range(1, 1, 9)]) for stream_no in (1, 2)]
 
-        assert await log.database.write(work) == [Sums(9, 1_000, 2_000, 3), Sums(8, 990, 1_980, 3)]
+        assert await log.database.write(work) == [Sums(9, 1_000, 2_000), Sums(8, 990, 1_980)]
 
 
 async def test_no_corrections_are_no_work() -> None:
@@ -127,7 +127,7 @@ async def test_no_corrections_are_no_work() -> None:
     async with log_opened(MEMORY, MessageTree(len)) as log:
         await log.database.write(lambda tx: add_corrections(tx, {}))
         assert await count(log) == 0
-        assert await log.read(lambda tx: sums_of(tx, 1, [])) == Sums(0, 0, 0, 0)
+        assert await log.read(lambda tx: sums_of(tx, 1, [])) == Sums()
 
 
 async def count(log: EventLog) -> int:
@@ -146,4 +146,4 @@ async def test_appends_and_edits_of_the_tip_leave_no_corrections() -> None:
         await store.log.append("s", [deleted("2")])
         assert await count(store.log) == LEVELS
         sums = await on(store, lambda tx, no: sums_of(tx, no, [Range(1, 1, 3)]))
-        assert (sums.messages, sums.tokens, sums.last) == (2, (4 + 5) + (4 + 11), 4 + 11)
+        assert (sums.messages, sums.tokens) == (2, (4 + 5) + (4 + 11))

@@ -148,6 +148,22 @@ async def test_first_and_last_event_in_one_group() -> None:
         assert first.updated_at - first.created_at == dt.timedelta(seconds=2)
 
 
+async def test_last_of_many_events_in_a_group_counts() -> None:
+    """Of the events that one group adds to a session, the last one is its update."""
+    async with opened() as store:
+        await store.log.append("a", [SessionCreated(name="A")])
+        await asyncio.gather(
+            store.log.append("a", [appended("1"), appended("2")]),
+            store.log.append("b", [appended("1")]),
+            store.log.append("a", [appended("3")]),
+        )
+        assert [(at, info.id) for at, info in await page(store)] == [(5, "a"), (4, "b")]
+        assert (await find(store)).updated_at == (await events_of(store))[-1].recorded_at
+        before = await dump(store)
+        await rebuild(store, ["directory"])
+        assert await dump(store) == before
+
+
 async def test_shared_streams_are_no_sessions() -> None:
     """The streams of shared context and search keys are not listed."""
     async with opened() as store:
@@ -282,6 +298,7 @@ async def test_list_as_of_a_position() -> None:
             expected = sorted((at for at in positions.values() if at < before), reverse=True)
             assert [at for at, _ in await page(store, walk=walk, before=before)] == expected
         assert await page(store, walk=0) == []
+        assert [(at, info.name) for at, info in await page(store, walk=1)] == [(1, "a!")]
         assert [info.id for _, info in await page(store)] == ["a", "new", "c", "b"]
 
 

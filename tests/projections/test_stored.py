@@ -7,8 +7,8 @@ import msgspec
 
 from eventstore import LeafSelected
 from eventstore.ports import Tx
-from projections.stored import StoredMessage, Tip, find_message, is_spent, tip_of
-from tests.projections.support import NOON, appended, chain, cleared, deleted, on, opened, updated
+from projections.stored import StoredMessage, find_message, is_spent
+from tests.projections.support import NOON, Tip, appended, chain, cleared, deleted, on, opened, tip_of, updated
 
 
 async def test_message_is_found_as_it_is_stored() -> None:
