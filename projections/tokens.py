@@ -105,10 +105,10 @@ def _first(part: Mapping[str, Any], name: str, otherwise: str) -> Any:
 def _estimate_value(value: Any, estimate: Callable[[str], int]) -> int:
     if value is None:
         return 0
-    return estimate(value if isinstance(value, str) else _javascript_json(value))
+    return estimate(value if isinstance(value, str) else javascript_json(value))
 
 
-def _javascript_json(value: Any) -> str:
+def javascript_json(value: Any) -> str:
     """Write a value as compact JSON; only numbers with a fraction or an exponent look otherwise in JavaScript."""
     text = _compact_json(value)
     return _write(value) if _PERHAPS_FLOAT.search(text) else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from projections.tokens import _javascript_json as javascript_json
+from projections.tokens import javascript_json
 from sessions.arguments import Given, check_count
 from sessions.characters import cut_text, utf16_length
 from sessions.message import Message
