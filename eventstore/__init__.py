@@ -59,6 +59,7 @@ from eventstore.heads import Committed
 from eventstore.limits import Limits
 from eventstore.log import EventLog
 from eventstore.publisher import InProcessPublisher
+from eventstore.redis_publisher import RedisPublisher
 from eventstore.upcasters import register_upcaster
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "ParentNotFoundError",
     "ProjectionError",
     "PromptFrozen",
+    "RedisPublisher",
     "ReservedIdError",
     "SchemaVersionError",
     "SessionCreated",

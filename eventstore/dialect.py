@@ -9,6 +9,7 @@ import datetime as dt
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +51,10 @@ READERS = 4
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
 WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 16_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}
+
+_OF_FILE = ("journal_mode", "page_size", "page_count", "freelist_count", "encoding", "auto_vacuum")
+LARGE_PAGES = 10_000
+"""A file of fewer pages need not be made smaller."""
 
 
 _NAMED = Statement(text("SELECT 1 FROM sqlite_master WHERE type = :type AND name = :name"), "type", "name")
@@ -115,6 +120,34 @@ class SQLiteDialect:
             "secure_delete": "FAST",
             **READER_SETTINGS,
         }
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the engine, by its name, and of the driver."""
+        return {self.name: sqlite3.sqlite_version, "aiosqlite": version("aiosqlite")}
+
+    def state(self, tx: Tx) -> dict[str, object]:
+        """What a connection and its file are set to, as the engine says it, and whether it has a full-text index."""
+        named = (*self.settings, *WRITER_SETTINGS, *_OF_FILE)
+        found: dict[str, object] = {
+            name: tx.fetch(Statement(text(f"PRAGMA {name}")))[0][0] for name in dict.fromkeys(named)
+        }
+        return {**found, "fts5": ("fts5",) in tx.fetch(Statement(text("SELECT name FROM pragma_module_list")))}
+
+    def flaws(self, state: dict[str, Any]) -> list[tuple[str, str]]:
+        """What in a `state` is not as it should be, and what can be done about it."""
+        found: list[tuple[str, str]] = []
+        if state["journal_mode"] != "wal":
+            found.append(("the file is not in WAL mode", "keep it on a local disk, where a writer can set that"))
+        if not state["fts5"]:
+            found.append(("this SQLite has no FTS5", "use a Python whose SQLite was built with it"))
+        if state["freelist_count"] * 4 > state["page_count"] > LARGE_PAGES:
+            found.append(("more than a quarter of the file is free pages", "VACUUM gives them back to the system"))
+        return found
+
+    def damage(self, tx: Tx) -> list[str]:
+        """What the engine finds wrong with the file; it reads all of it."""
+        return [row[0] for row in tx.fetch(Statement(text("PRAGMA quick_check(20)"))) if row[0] != "ok"]
 
     def prepare_file(self, connection: sqlite3.Connection) -> None:
         """Set what the file itself keeps: write-ahead logging, so that readers and the writer do not wait."""
@@ -187,6 +220,8 @@ class SQLiteDialect:
         if isinstance(error, sqlite3.Error):
             # Without a code it comes from the driver: a value that it cannot bind or read.
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code == sqlite3.SQLITE_CORRUPT:
+                return IntegrityError(f"the database is damaged: {error}")
             if code in REFUSALS:
                 return IntegrityError(f"the database refused a statement: {error}")
             return StoreUnavailableError(str(error))

@@ -1,4 +1,4 @@
-"""Wakes those who wait for events: after a commit of this process, and when another process has written."""
+"""Wakes those who wait for events: after a commit of this process, and when another one, anywhere, has written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import asyncio
 import contextlib
 import logging
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from typing import Any
 
 from eventstore.database import Database
 from eventstore.errors import EventStoreError
+from eventstore.ports import Publisher
+from eventstore.publisher import InProcessPublisher
+from eventstore.redis_publisher import RedisPublisher
 
 POLL_SECONDS = 0.05
+CHANNEL = "log"
+REMEMBERED = 1_000
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +38,17 @@ class Now:
 
 
 class Hints:
-    """Bells, one for each waiting reader; while there is one, other processes' writes are watched for."""
+    """Bells, one for each waiting reader; while there is one, other processes' writes are watched for.
 
-    def __init__(self, database: Database) -> None:
+    They are seen in the file, and heard of from a publisher that can be followed. Either way a bell only says that
+    there may be something to read: a hint that is lost, doubled, late or nonsense loses, doubles and moves no event.
+    """
+
+    def __init__(self, database: Database, publisher: Publisher) -> None:
         self.closed = False
         self._database = database
+        self._hear = _hearing(publisher, self._ring)
+        self._told: dict[int, None] = {}
         self._bells: set[asyncio.Event] = set()
         self._nows: weakref.WeakSet[Now] = weakref.WeakSet()
         self._watch: asyncio.Task[None] | None = None
@@ -46,13 +58,16 @@ class Hints:
         """How many readers are waiting or reading."""
         return len(self._bells)
 
-    def notify(self, first: int | None = None) -> None:
-        """Wake every reader; `first` is the first position that this process has just written."""
-        for bell in self._bells:
-            bell.set()
+    def notify(self, first: int, last: int) -> None:
+        """Wake every reader: this process has just written these positions."""
+        self._ring()
         for now in self._nows:
             if now.first_written is None:
                 now.first_written = first
+        if self._hear is not None:
+            self._told[last] = None
+            if len(self._told) > REMEMBERED:
+                del self._told[next(iter(self._told))]
 
     def add(self, now: Now) -> Now:
         """Tell a moment about what is written after it."""
@@ -78,9 +93,23 @@ class Hints:
         if watch is not None:
             watch.cancel()
             await asyncio.wait([watch])
-        self.notify()
+        self._ring()
+
+    def _ring(self) -> None:
+        for bell in self._bells:
+            bell.set()
 
     async def _watch_others(self) -> None:
+        hearing = None if self._hear is None else asyncio.create_task(self._hear_others(self._hear))
+        try:
+            await self._look_at_others()
+        finally:
+            self._watch = None
+            if hearing is not None:
+                hearing.cancel()
+                await asyncio.wait([hearing])
+
+    async def _look_at_others(self) -> None:
         seen: int | None = None
         # It ends by itself once nobody listens: readers that come and go quickly find it still there.
         while self._bells:
@@ -90,7 +119,31 @@ class Hints:
                 logger.warning("watching for other processes' writes failed, trying again: %s", error.code)
             else:
                 if version != seen:
-                    self.notify()
+                    self._ring()
                 seen = version
             await asyncio.sleep(POLL_SECONDS)
-        self._watch = None
+
+    async def _hear_others(self, follow: Callable[[], AsyncIterator[dict[str, Any]]]) -> None:
+        hints = follow()
+        try:
+            async for hint in hints:
+                # What this process has told comes back to it, and its readers were woken at once.
+                position = hint.get("position")
+                if not isinstance(position, int) or self._told.pop(position, self) is self:
+                    self._ring()
+        except Exception as error:  # noqa: BLE001 - a publisher's trouble is not the reader's
+            logger.warning("following hints failed: %s", type(error).__name__)
+        finally:
+            if isinstance(hints, AsyncGenerator):
+                await hints.aclose()
+
+
+def _hearing(publisher: Publisher, ring: Callable[[], None]) -> Callable[[], AsyncIterator[dict[str, Any]]] | None:
+    if isinstance(publisher, RedisPublisher):
+        # Also when it begins to hear, and begins again: what was told before then was told to nobody.
+        return lambda: publisher.subscribe(CHANNEL, resumed=ring)
+    follow = getattr(publisher, "subscribe", None)
+    # What an in-process publisher could tell, this process has rung its own bells for.
+    if isinstance(publisher, InProcessPublisher) or not callable(follow):
+        return None
+    return lambda: follow(CHANNEL)

@@ -53,7 +53,7 @@ def encode_json(value: object, limits: Limits, path: str = "") -> bytes:
     try:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        encoded = msgspec.json.encode(_without_surrogates(value))
+        encoded = msgspec.json.encode(_without_surrogates(value, path))
     if len(encoded) > limits.message_bytes:
         raise LimitExceededError("message_bytes", limits.message_bytes, path)
     return encoded
@@ -143,13 +143,16 @@ def _plain_copy(value: Any, limits: Limits, path: str) -> object:
     raise InvalidMessageError(path, f"{type(value).__name__} is not a value that JSON has")
 
 
-def _without_surrogates(value: Any) -> object:
+def _without_surrogates(value: Any, path: str) -> object:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
-        return {clean_text(key): _without_surrogates(item) for key, item in value.items()}
+        cleaned = {clean_text(key): _without_surrogates(item, _member(path, key)) for key, item in value.items()}
+        if len(cleaned) < len(value):
+            raise InvalidMessageError(path, "keys differ in nothing but lone surrogates")
+        return cleaned
     if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
+        return [_without_surrogates(item, f"{path}[{index}]") for index, item in enumerate(value)]
     return value
 
 

@@ -20,7 +20,7 @@ from eventstore.events import Event
 from eventstore.expected import ANY, ExpectedVersion, check_argument
 from eventstore.group import apply
 from eventstore.heads import Committed, Decide, Head, Proposal
-from eventstore.hints import Hints, Now
+from eventstore.hints import CHANNEL, Hints, Now
 from eventstore.limits import Limits, check_id, encode_json
 from eventstore.ports import Clock, Derived, Projection, Publisher, Tx
 from eventstore.publisher import InProcessPublisher
@@ -28,7 +28,6 @@ from eventstore.upcasters import UPCASTERS
 from eventstore.writer import Writer
 
 T = TypeVar("T")
-HINTS_CHANNEL = "log"
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class EventLog:
         self.projections = tuple(projections)
         self.publisher = publisher
         self.limits = limits
-        self._hints = Hints(database)
+        self._hints = Hints(database, publisher)
         self._writer = Writer(database, self.projections, clock, self._committed)
         self._publishing: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
@@ -101,6 +100,10 @@ class EventLog:
             return proposal, None
 
         return await self.transact(stream_id, as_given, expected=expected, metadata=metadata)
+
+    def written(self, stream_id: str) -> int | None:
+        """The version that this process knows a stream to be at: another one once it has written to it."""
+        return self._writer.known_version(stream_id)
 
     async def read(self, query: Callable[[Tx], T]) -> T:
         """Run a plain function that only reads on one consistent state of the database."""
@@ -234,8 +237,8 @@ class EventLog:
                 position = last
 
     def _committed(self, first: int, last: int) -> None:
-        self._hints.notify(first)
-        if isinstance(self.publisher, InProcessPublisher) and not self.publisher.listening(HINTS_CHANNEL):
+        self._hints.notify(first, last)
+        if isinstance(self.publisher, InProcessPublisher) and not self.publisher.listening(CHANNEL):
             return
         task = asyncio.ensure_future(self._publish_hint(last))
         self._publishing.add(task)
@@ -243,7 +246,7 @@ class EventLog:
 
     async def _publish_hint(self, position: int) -> None:
         try:
-            await self.publisher.publish(HINTS_CHANNEL, {"position": position})
+            await self.publisher.publish(CHANNEL, {"position": position})
         except Exception as error:  # noqa: BLE001 - a publisher's trouble is not the append's
             logger.warning("a hint was not published: %s", type(error).__name__)
 

@@ -4,10 +4,77 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 QUEUE = 1_000
+
+
+class Followers:
+    """Who follows which channel in this process, each with a queue of its own.
+
+    A follower is forgotten when its iterator is closed, cancelled or collected, without a further message; one that
+    was dropped before its first step was never there. Its queue is bounded: the oldest messages go.
+    """
+
+    def __init__(self, changed: Callable[[str], None] | None = None) -> None:
+        self.closed = False
+        self._changed = changed
+        self._following: dict[str, set[_Follower]] = collections.defaultdict(set)
+
+    @property
+    def channels(self) -> set[str]:
+        """The channels that somebody follows."""
+        return set(self._following)
+
+    def count(self, channel: str) -> int:
+        """How many follow a channel."""
+        return len(self._following.get(channel, ()))
+
+    def hand(self, channel: str, message: dict[str, Any]) -> None:
+        """Put a message into the queues of a channel's followers."""
+        for follower in self._following.get(channel, ()):
+            follower.waiting.append(message)
+            follower.bell.set()
+
+    def resume(self, channel: str) -> None:
+        """Tell the followers of a channel that from now on nothing is missed."""
+        for follower in tuple(self._following.get(channel, ())):
+            if follower.resumed is not None:
+                follower.resumed()
+
+    async def follow(
+        self, channel: str, resumed: Callable[[], None] | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The messages of a channel from the first `anext` on, in order, until all are closed."""
+        follower = _Follower(resumed)
+        self._following[channel].add(follower)
+        self._tell(channel)
+        try:
+            while True:
+                # Cleared before looking, so that what comes while a message is worked on rings again.
+                follower.bell.clear()
+                while follower.waiting:
+                    yield follower.waiting.popleft()
+                if self.closed:
+                    return
+                await follower.bell.wait()
+        finally:
+            self._following[channel].discard(follower)
+            if not self._following[channel]:
+                del self._following[channel]
+            self._tell(channel)
+
+    def close(self) -> None:
+        """End every iterator, once it has given what waits for it."""
+        self.closed = True
+        for followers in self._following.values():
+            for follower in followers:
+                follower.bell.set()
+
+    def _tell(self, channel: str) -> None:
+        if self._changed is not None and not self.closed:
+            self._changed(channel)
 
 
 class InProcessPublisher:
@@ -18,46 +85,31 @@ class InProcessPublisher:
     """
 
     def __init__(self) -> None:
-        self._followers: dict[str, set[_Follower]] = collections.defaultdict(set)
-        self._closed = False
+        self._followers = Followers()
 
     def listening(self, channel: str) -> bool:
         """Whether anybody follows the channel, so that making a message is worth it."""
-        return bool(self._followers.get(channel))
+        return self._followers.count(channel) > 0
+
+    def followers(self, channel: str) -> int:
+        """How many follow a channel in this process."""
+        return self._followers.count(channel)
 
     async def publish(self, channel: str, message: dict[str, Any]) -> None:
         """Hand a message to the channel's followers."""
-        for follower in self._followers.get(channel, ()):
-            follower.waiting.append(message)
-            follower.bell.set()
+        self._followers.hand(channel, message)
 
-    async def subscribe(self, channel: str) -> AsyncIterator[dict[str, Any]]:
+    def subscribe(self, channel: str) -> AsyncGenerator[dict[str, Any], None]:
         """The messages of a channel from the first `anext` on, in order, until the publisher is closed."""
-        follower = _Follower()
-        self._followers[channel].add(follower)
-        try:
-            while True:
-                # Cleared before looking, so that what comes while a message is worked on rings again.
-                follower.bell.clear()
-                while follower.waiting:
-                    yield follower.waiting.popleft()
-                if self._closed:
-                    return
-                await follower.bell.wait()
-        finally:
-            self._followers[channel].discard(follower)
-            if not self._followers[channel]:
-                del self._followers[channel]
+        return self._followers.follow(channel)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End every subscription."""
-        self._closed = True
-        for followers in self._followers.values():
-            for follower in followers:
-                follower.bell.set()
+        self._followers.close()
 
 
 class _Follower:
-    def __init__(self) -> None:
+    def __init__(self, resumed: Callable[[], None] | None) -> None:
         self.waiting: collections.deque[dict[str, Any]] = collections.deque(maxlen=QUEUE)
         self.bell = asyncio.Event()
+        self.resumed = resumed

@@ -75,6 +75,11 @@ class Writer:
             self._loop.call_soon(self._start)
         return await answer
 
+    def known_version(self, stream_id: str) -> int | None:
+        """The version that a stream was at when this process last wrote to it; None when that is not known."""
+        head = self._heads.known.get(stream_id)
+        return None if head is None else head.version
+
     async def close(self) -> None:
         """Commit what is waiting, then stop."""
         self._closing = True

@@ -70,6 +70,7 @@ _ALL = Statement(
     .order_by(compactions.c.row_id),
     "stream_no",
 )
+_STALE = Statement(select(compactions.c.row_id).where(_of_stream, compactions.c.stale == 1), "stream_no")
 _SUMMARY = Statement(
     select(compactions.c.id, compactions.c.summary, compactions.c.created_at).where(
         compactions.c.row_id == bindparam("row_id")
@@ -153,6 +154,11 @@ def find_ends(tx: Tx, stream_no: int, compaction_id: str) -> tuple[str, str] | N
 def list_spans(tx: Tx, stream_no: int) -> list[Span]:
     """Where the compactions of a session lie, in log order."""
     return [Span(*row) for row in tx.fetch(_SPANS, (stream_no,))]
+
+
+def stale_rows(tx: Tx, stream_no: int) -> set[int]:
+    """The rows of the compactions in whose range a message was edited."""
+    return {row[0] for row in tx.fetch(_STALE, (stream_no,))}
 
 
 def find_summary(tx: Tx, row_id: int) -> tuple[str, str, object]:

@@ -7,7 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Column, Float, Index, Table, Text, bindparam, delete, insert, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from eventstore.dialect import BigKey
 from eventstore.envelope import Envelope
@@ -22,7 +36,7 @@ from eventstore.events import (
 from eventstore.ports import Tx
 from eventstore.rows import position_at
 from eventstore.statements import Row, Statement
-from eventstore.tables import metadata
+from eventstore.tables import events, metadata
 from projections.base import Projection
 
 NO_SESSION = ("context:", "search:")
@@ -68,6 +82,7 @@ _INFO = (
 )
 _listed = select(*_INFO, sessions.c.updated_position)
 _BY_ID = Statement(select(*_INFO).where(sessions.c.id == bindparam("id")), "id")
+_COUNT = Statement(select(func.count()).select_from(sessions))
 _NEWEST = Statement(
     _listed.where(sessions.c.updated_position < bindparam("before"))
     .order_by(sessions.c.updated_position.desc())
@@ -75,8 +90,17 @@ _NEWEST = Statement(
     "before",
     "most",
 )
+_first = events.alias("first")
 _TOUCHED = Statement(
-    select(*_INFO, sessions.c.stream_no).where(sessions.c.updated_position > bindparam("after")), "after"
+    select(*_INFO, sessions.c.stream_no)
+    .join_from(sessions, _first, (_first.c.stream_no == sessions.c.stream_no) & (_first.c.version == 1), isouter=True)
+    # Without those that are newer altogether, of which there may be many.
+    .where(
+        sessions.c.updated_position > bindparam("after"),
+        func.coalesce(_first.c.position, 0) <= bindparam("until"),
+    ),
+    "after",
+    "until",
 )
 _of_stream = sessions.c.stream_no == bindparam("the_stream")
 _LOAD = Statement(select(sessions).where(_of_stream), "the_stream")
@@ -165,13 +189,18 @@ def find_session(tx: Tx, session_id: str) -> SessionInfo | None:
     return _to_info(tx, rows[0]) if rows else None
 
 
+def count_sessions(tx: Tx) -> int:
+    """How many sessions there are."""
+    return int(tx.fetch(_COUNT)[0][0])
+
+
 def list_sessions(tx: Tx, *, walk: int, before: int, most: int) -> list[tuple[int, SessionInfo]]:
     """The next sessions, the one with the newest event first, as it was when the log ended at the position `walk`.
 
     Each comes with the position of that event; `before` is the one that the page comes after.
     """
     kept = [(row[-1], _to_info(tx, row[:-1])) for row in tx.fetch(_NEWEST, (min(before, walk + 1), most))]
-    for *row, stream_no in tx.iterate(_TOUCHED, (walk,)):
+    for *row, stream_no in tx.iterate(_TOUCHED, (walk, walk)):
         position = position_at(tx, stream_no, walk)
         if 0 < position < before:
             kept.append((position, _to_info(tx, tuple(row))))

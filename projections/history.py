@@ -27,7 +27,9 @@ _range = ("stream_no", "run", "first", "last")
 _RANGE = Statement(
     select(messages.c.content, messages.c.created_at).where(*_of_range).order_by(messages.c.ordinal), *_range
 )
-_page = select(messages.c.content, messages.c.created_at, messages.c.bytes, messages.c.ordinal).where(*_of_range)
+_page = select(messages.c.content, messages.c.created_at, messages.c.bytes, messages.c.ordinal, messages.c.run).where(
+    *_of_range
+)
 _PAGE = Statement(_page.order_by(messages.c.ordinal).limit(bindparam("most")), *_range, "most")
 _PAGE_BACKWARDS = Statement(_page.order_by(messages.c.ordinal.desc()).limit(bindparam("most")), *_range, "most")
 _STATS = Statement(
@@ -99,11 +101,27 @@ def page_of_view(
     return page, rest if newest_first else rest[::-1]
 
 
+def view_behind(view: View, row: Row, *, newest_first: bool) -> View:
+    """What is left of a view once a row of its page was handed out."""
+    content, *_, ordinal, run = row
+    parts = view[::-1] if newest_first else view
+    for index, part in enumerate(parts):
+        if isinstance(part, Range):
+            is_it = part.run == run and part.first <= ordinal <= part.last
+        else:
+            is_it = part.content == content
+        if is_it:
+            left = _behind(part, ordinal, newest_first=newest_first)
+            rest: View = [*([left] if left else ()), *parts[index + 1 :]]
+            return rest[::-1] if newest_first else rest
+    return []
+
+
 def _rows_of(tx: Tx, stream_no: int, part: Range | Overlay | None, *, most: int, newest_first: bool) -> Iterable[Row]:
     if isinstance(part, Range):
         statement = _PAGE_BACKWARDS if newest_first else _PAGE
         return tx.iterate(statement, (stream_no, part.run, part.first, part.last, most))
-    return [(part.content, part.created_at, len(part.content.encode()), 0)] if part else []
+    return [(part.content, part.created_at, len(part.content.encode()), 0, 0)] if part else []
 
 
 def _behind(part: Range | Overlay | None, ordinal: int, *, newest_first: bool) -> Range | None:

@@ -6,7 +6,7 @@ The newest compaction on a path wins; an older one that overlaps it is not appli
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from operator import itemgetter
 
 import msgspec
@@ -31,11 +31,17 @@ Point = tuple[int, int]
 """A place on a path: the index of its range, and the ordinal."""
 
 
-def view_of(tx: Tx, stream_no: int, path: Sequence[Range], *, start: Point = (0, 0)) -> View:
-    """A path with its overlays, from a point on; an overlay that reaches over the start stands there."""
+def view_of(
+    tx: Tx, stream_no: int, path: Sequence[Range], *, start: Point = (0, 0), without: Set[int] = frozenset()
+) -> View:
+    """A path with its overlays, from a point on; an overlay that reaches over the start stands there.
+
+    `without` are the rows of compactions that are passed over.
+    """
     view: View = []
     done = max(start, (0, 0))
-    for span, first, last in _applied(list_spans(tx, stream_no), path):
+    spans = [span for span in list_spans(tx, stream_no) if span.row_id not in without]
+    for span, first, last in _applied(spans, path):
         if last < start:
             continue
         view += _cut(path, done, first)

@@ -87,8 +87,9 @@ def tree_of(tx: Tx, stream_no: int) -> Tree:
     """Where a session's tree stands; an empty tree for one without a row."""
     key = (trees.name, stream_no)
     if key not in tx.memo:
-        rows = tx.fetch(_TREE, (stream_no,))
-        tx.memo[key] = Tree(*rows[0][:7], rows[0][7:]) if rows else None
+        tx.memo[key] = None
+        for tip, size, leaves, spent, deleted, version, message_id, *place in tx.fetch(_TREE, (stream_no,)):
+            tx.memo[key] = Tree(tip, size, leaves, spent, deleted, version, message_id, tuple(place))
     return tx.memo[key] or Tree()
 
 

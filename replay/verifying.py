@@ -59,7 +59,9 @@ _OF_STREAM = Statement(
     "after",
     "page",
 )
-_STREAMS = Statement(select(streams.c.stream_id, streams.c.version, streams.c.hash).order_by(streams.c.stream_no))
+_STREAMS = Statement(
+    select(streams.c.stream_id, streams.c.version, streams.c.hash, streams.c.recorded_at).order_by(streams.c.stream_no)
+)
 _STRAY = Statement(
     select(events.c.position, events.c.version)
     .where(events.c.stream_no.not_in(select(streams.c.stream_no)))
@@ -134,6 +136,7 @@ class _Chain:
         self._only = only
         self._last_version = 0
         self._heads: dict[str, tuple[int, bytes]] = {}
+        self._times: dict[str, int] = {}
 
     def check_page(self, tx: Tx) -> bool:
         """Check the next events; False when there are none."""
@@ -149,9 +152,14 @@ class _Chain:
         """Check what is left, then compare the streams' heads with what was found."""
         while self.check_page(tx):
             pass
-        for stream_id, version, last_hash in tx.fetch(_STREAMS):
+        for stream_id, version, last_hash, recorded_at in tx.fetch(_STREAMS):
+            if self._only not in (None, stream_id):
+                continue
             found = self._heads.get(stream_id, (0, NO_HASH))
-            if self._only in (None, stream_id) and found != (version, last_hash):
+            if found == (version, last_hash) and self._times.get(stream_id) != recorded_at:
+                detail = "said to end at another time than its last event"
+                self.problems.append(Problem("stream", stream_id, version, None, detail))
+            if found != (version, last_hash):
                 same = " with another hash" if found[0] == version else ""
                 detail = f"said to end at version {version}, but the last event is version {found[0]}{same}"
                 self.problems.append(Problem("stream", stream_id, version, None, detail))
@@ -172,6 +180,7 @@ class _Chain:
         if not _holds(lambda: chain_hash(previous, header_of(*header), digest) == stored):
             self._report("chain", row, "the hash does not follow from this event and the one before")
         self._heads[stream_id] = (version if isinstance(version, int) else last_version + 1, stored)
+        self._times[stream_id] = recorded_at
         self._last_version = version
         self.position = position
         self.events += 1

@@ -82,19 +82,21 @@ class AppendMessages:
         found: list[Envelope | None] = []
         fresh: dict[str, int] = {}
         parent = view.without_overlay(self._parent)
+        # An overlay's end may have moved since a message was first appended under it.
+        given = parent if parent == self._parent else AUTO
         for message in self._messages:
             first = view.first_append(message.id)
             if first is None and message.id in fresh:
                 raise DuplicateMessageError(head.stream_id, message.id)
             if first is not None:
-                view.check_same(message, parent, self._created_at, first)
+                view.check_same(message, given, self._created_at, first)
             else:
                 under = view.resolve(parent, fresh)
                 raw = msgspec.Raw(message.json)
                 events.append(MessageAppended(raw=raw, parent_id=under, created_at=self._created_at))
                 fresh[message.id] = len(events)
             found.append(first)
-            parent = message.id
+            parent = given = message.id
         return events, found
 
 

@@ -22,12 +22,13 @@ from eventstore.heads import Head
 from eventstore.ids import new_id
 from eventstore.ports import Tx
 from eventstore.rows import find_position
-from eventstore.same import same_json
 from projections.compactions import find_ends
 from projections.message import COMPACTION_PREFIX
 from projections.paths import path_to, place_of
+from projections.skills import loaded_skills
 from projections.stored import find_message
 from sessions.appending import AppendMessages, Parent, check_open
+from sessions.marking import is_stored_as
 from sessions.message import Accepted
 
 Events = list[Event]
@@ -45,7 +46,7 @@ class UpdateMessage:
         stored = find_message(tx, head.stream_no, self._message.id)
         if stored is None:
             return [], None
-        is_same = same_json(decode_json(self._message.json), decode_json(stored.content))
+        is_same = is_stored_as(tx, head.stream_no, stored, decode_json(self._message.json))
         edited: Events = [] if is_same else [MessageUpdated(raw=msgspec.Raw(self._message.json))]
         return edited, tx.dialect.to_time(stored.created_at)
 
@@ -90,9 +91,9 @@ class DeleteMessages:
 
 
 def clear_messages(tx: Tx, head: Head) -> tuple[Events, None]:
-    """Decide to clear a session in which there is, or was, a message."""
+    """Decide to clear a session in which there is, or was, a message or a loaded skill."""
     tip = check_open(tx, head)
-    return ([MessagesCleared()] if tip.messages or tip.spent else []), None
+    return ([MessagesCleared()] if tip.messages or tip.spent or loaded_skills(tx, head.stream_no) else []), None
 
 
 class SelectLeaf:

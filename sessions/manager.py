@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
-from eventstore.errors import InvalidArgumentError
+from eventstore.errors import InvalidArgumentError, SessionStartedError
 from eventstore.events import SessionCreated, SessionRenamed, UsageAdded
+from eventstore.heads import Committed
 from eventstore.ids import new_id
 from eventstore.rows import high_water
 from projections.compactions import Compaction
@@ -16,10 +17,12 @@ from projections.directory import SessionInfo, find_session, list_sessions
 from projections.search import SearchResult, search
 from sessions.appending import AUTO, AppendResult, Parent
 from sessions.arguments import Given, check_count, check_search, checked_session_id, checked_store, checked_summary
+from sessions.history_search import DESCRIPTION, HistorySearch, session_search
 from sessions.managing import CreateSession, ForkSession, SplitSession, Tell, delete_session
 from sessions.message import Message, checked_title, lookup_id
 from sessions.session import Session
 from sessions.store import Store
+from sessions.tools import Tool
 
 ALL = 1 << 62
 
@@ -41,10 +44,40 @@ class SessionManager:
 
     def __init__(self, store: Store) -> None:
         self._store = checked_store(store)
+        self._template: builtins.list[Callable[[Session], object]] = []
+        self._is_used = False
+
+    def with_context(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: Any = None,
+        when_changed: str | None = None,
+    ) -> SessionManager:
+        """Give every session a block of context, as `Session.with_context` does; they share the provider."""
+        about: dict[str, Any] = {"description": description, "max_tokens": max_tokens, "provider": provider}
+        return self._with("with_context", lambda to: to.with_context(label, **about, when_changed=when_changed))
+
+    def with_cached_prompt(self, provider: Any = None) -> SessionManager:
+        """Have every session keep its frozen prompt; a provider is shared by all of them."""
+        return self._with("with_cached_prompt", lambda to: to.with_cached_prompt(provider))
+
+    def with_searchable_history(self, label: str) -> SessionManager:
+        """Give every session a block in which the messages of all sessions can be searched."""
+        history = HistorySearch(self._store)
+        return self.with_context(label, description=DESCRIPTION, provider=history)
+
+    async def tools(self) -> dict[str, Tool]:
+        """The tool `session_search`, by its name: it searches the messages of all sessions."""
+        tool = session_search(self._store)
+        return {tool.name: tool}
 
     def get_session(self, session_id: str) -> Session:
         """The session with this id, whether or not anything is stored of it yet."""
-        return Session.create(self._store).for_session(session_id)
+        self._is_used = True
+        return self._made().for_session(session_id)
 
     async def create(
         self,
@@ -70,10 +103,7 @@ class SessionManager:
             model=None if model is None else checked_title(model, "model", limits),
             source=None if source is None else checked_title(source, "source", limits),
         )
-        written = (await store.log.transact(session_id, CreateSession(created))).envelopes[0]
-        at = written.recorded_at
-        about = (created.parent_session_id, created.model, created.source)
-        return SessionInfo(session_id, created.name, *about, 0, 0, 0.0, None, at, at)
+        return _begun(await store.log.transact(session_id, CreateSession(created)))
 
     async def get(self, session_id: str) -> SessionInfo | None:
         """What is known of a session; None when there is none with this id."""
@@ -164,7 +194,7 @@ class SessionManager:
         """
         source_id, at = self._id(session_id), lookup_id(at_message_id, "at_message_id")
         name = checked_title(new_name, "new_name", self._store.limits)
-        return await self._begin(new_id(), ForkSession(source_id, at, name))
+        return _begun(await self._store.log.transact(new_id(), ForkSession(source_id, at, name)))
 
     async def compact_and_split(self, session_id: str, summary: str, new_name: str | None = None) -> SessionInfo:
         """End a session and begin a new one, of the same name unless one is given, with a summary as its first message.
@@ -174,19 +204,17 @@ class SessionManager:
         source_id = self._id(session_id)
         text = checked_summary(summary, source_id, self._store.limits)
         name = None if new_name is None else checked_title(new_name, "new_name", self._store.limits)
-        begun = new_id()
-        await self._store.log.transact(source_id, SplitSession(begun, text, name))
-        return await self._known(begun)
+        return _begun(await self._store.log.transact(source_id, SplitSession(new_id(), text, name)))
 
     async def add_usage(self, session_id: str, input_tokens: int, output_tokens: int, cost: float) -> None:
         """Add tokens that were used and what they cost, in the caller's currency.
 
-        Raises SessionNotFoundError, and InvalidArgumentError for token counts that are no whole numbers from 0 on and
-        for a cost that is not finite.
+        Raises SessionNotFoundError, and InvalidArgumentError for token counts that are no whole numbers from 0 on, for
+        a cost that is not finite, and when a sum would be larger than can be stored.
         """
         check_count(input_tokens, "input_tokens")
         check_count(output_tokens, "output_tokens")
-        used = UsageAdded(input_tokens=input_tokens, output_tokens=output_tokens, cost=_checked_cost(cost))
+        used = UsageAdded(input_tokens=int(input_tokens), output_tokens=int(output_tokens), cost=_checked_cost(cost))
         await self._store.log.transact(self._id(session_id), Tell(used))
 
     async def search(self, query: str, *, limit: int = 20) -> builtins.list[SearchResult]:
@@ -194,17 +222,33 @@ class SessionManager:
         check_search(query, limit, "relevance")
         return await self._store.log.read(lambda tx: search(tx, query, stream_no=None, limit=limit, order="relevance"))
 
+    def _with(self, method: str, configure: Callable[[Session], object]) -> SessionManager:
+        if self._is_used:
+            raise SessionStartedError(method)
+        # Tried on a session that nobody uses, so that what is wrong is refused here.
+        configure(self._made())
+        self._template.append(configure)
+        return self
+
+    def _made(self) -> Session:
+        session = Session.create(self._store)
+        for configure in self._template:
+            configure(session)
+        return session
+
     def _id(self, session_id: object) -> str:
         return checked_session_id(session_id, self._store)
 
-    async def _begin(self, session_id: str, decide: ForkSession) -> SessionInfo:
-        await self._store.log.transact(session_id, decide)
-        return await self._known(session_id)
 
-    async def _known(self, session_id: str) -> SessionInfo:
-        info = await self.get(session_id)
-        assert info is not None
-        return info
+def _begun(committed: Committed) -> SessionInfo:
+    """What is known of a session right after the events that began it, whatever others have done to it since."""
+    session_id, at, created = next(
+        (envelope.stream_id, envelope.recorded_at, envelope.event)
+        for envelope in committed.envelopes
+        if isinstance(envelope.event, SessionCreated)
+    )
+    about = (created.name, created.parent_session_id, created.model, created.source)
+    return SessionInfo(session_id, *about, 0, 0, 0.0, None, at, at)
 
 
 def _checked_cost(cost: object) -> float:
@@ -217,7 +261,8 @@ def _checked_cost(cost: object) -> float:
 
 
 def _read_cursor(cursor: object) -> tuple[int, int]:
-    begun, _, before = cursor.partition(".") if isinstance(cursor, str) else ("", "", "")
-    if not all(one.isascii() and one.isdigit() and len(one) < 20 for one in (begun, before)):
+    texts = cursor.split(".") if isinstance(cursor, str) else []
+    numbers = [int(one) for one in texts if one.isascii() and one.isdigit() and len(one) < 20]
+    if len(texts) != 2 or len(numbers) != 2 or not 0 < numbers[1] <= numbers[0] < ALL:
         raise InvalidArgumentError("cursor", "must be the next_cursor of a page")
-    return int(begun), int(before)
+    return numbers[0], numbers[1]

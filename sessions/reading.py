@@ -11,6 +11,7 @@ import msgspec
 from eventstore.errors import MessageNotFoundError
 from eventstore.ports import Tx
 from eventstore.rows import find_stream
+from eventstore.statements import Row
 from projections import history as reads
 from projections.compactions import Compaction, list_compactions
 from projections.corrections import sums_of
@@ -89,14 +90,20 @@ class StoredHistory:
     ) -> AsyncGenerator[Message, None]:
         """The messages of `get_history` one by one, in bounded memory; without overlays, those that were appended.
 
-        Path and overlays are fixed at the first of them; what is deleted later is left out.
+        Path and overlays are fixed at the first of them; what is deleted later is left out. What this process changes
+        shows with the next message, what others change with the next page that is read.
         """
         view = await self.store.log.read(lambda tx: self._view(tx, leaf_id, overlays=overlays))
         while view:
+            written = self.store.log.written(self.session_id)
             page = partial(self._page, view=view, newest_first=newest_first, raw=not overlays)
-            messages, view = await self.store.log.read(page)
-            for message in messages:
+            rows, messages, rest = await self.store.log.read(page)
+            for row, message in zip(rows, messages, strict=True):
                 yield message
+                if self.store.log.written(self.session_id) != written:
+                    rest = reads.view_behind(view, row, newest_first=newest_first)
+                    break
+            view = rest
 
     async def history_batches(
         self, leaf_id: str | None = None, *, batch_size: int = 500, max_batch_bytes: int = 1 << 20
@@ -107,7 +114,7 @@ class StoredHistory:
         bounds: dict[str, Any] = {"most": min(batch_size, UNBOUNDED), "most_bytes": max_batch_bytes}
         view = await self.store.log.read(lambda tx: self._view(tx, leaf_id))
         while view:
-            messages, view = await self.store.log.read(partial(self._page, view=view, newest_first=False, **bounds))
+            _, messages, view = await self.store.log.read(partial(self._page, view=view, newest_first=False, **bounds))
             if messages:
                 yield messages
 
@@ -196,11 +203,11 @@ class StoredHistory:
         path = self._path(tx, leaf_id)
         return view_of(tx, self._stream(tx), path) if overlays else [*path]
 
-    def _page(self, tx: Tx, view: View, *, raw: bool = False, **bounds: Any) -> tuple[list[Message], View]:
+    def _page(self, tx: Tx, view: View, *, raw: bool = False, **bounds: Any) -> tuple[list[Row], list[Message], View]:
         stream_no = self._stream(tx)
         rows, rest = reads.page_of_view(tx, stream_no, view, **bounds)
         contents = [(row[0], row[1]) for row in rows]
-        return Message.all_stored(contents) if raw else self._shown(tx, stream_no, contents), rest
+        return rows, Message.all_stored(contents) if raw else self._shown(tx, stream_no, contents), rest
 
     def _page_of_tree(self, tx: Tx, after_version: int) -> list[tuple[TreeNode, int]]:
         stream_no = self._stream(tx)

@@ -1,47 +1,95 @@
-"""The session that agents talk to: a builder until its first use, then the conversation."""
+"""The session that agents talk to: a builder until its first use, then messages, blocks, the prompt and tools."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
-from eventstore.envelope import Envelope
-from eventstore.errors import SessionStartedError
-from eventstore.ports import Order
-from projections.compactions import Compaction
-from projections.history import RowStat
-from projections.search import SearchResult
-from sessions.appending import AUTO, AppendResult, Parent
-from sessions.arguments import Given, checked_store
-from sessions.message import Message
-from sessions.reading import RecentHistory, TreeNode
+from eventstore.errors import DuplicateBlockError, InvalidArgumentError, NotSupportedError, SessionStartedError
+from eventstore.limits import Limits, check_id
+from sessions.block_tools import block_tools
+from sessions.context import ContextBlock, ContextConfig
+from sessions.conversation import Conversation, Storage
+from sessions.foreign import checked_provider
+from sessions.message import lookup_id
+from sessions.providers import SessionProvider, is_writable_provider
+from sessions.running import Running, start, wiring_of
 from sessions.store import Store
-from sessions.stored import StoredSession
+from sessions.tools import Tool
+
+T = TypeVar("T")
 
 
-class Session:
+class Session(Conversation):
     """A conversation over a store or over a session provider.
 
     `Session.create(store).for_session("chat-1")` configures it; nothing touches storage before the first call that is
     awaited or iterated, and from then on builder methods raise SessionStartedError.
     """
 
-    def __init__(self, provider: StoredSession | Store) -> None:
-        self._origin = provider if isinstance(provider, StoredSession) else checked_store(provider)
-        self._session_id = provider.session_id if isinstance(provider, StoredSession) else ""
-        self._provider: StoredSession | None = None
+    def __init__(
+        self,
+        provider: SessionProvider | Store,
+        *,
+        context: Iterable[ContextConfig] = (),
+        prompt_store: Any = None,
+        token_counter: Callable[..., Any] | None = None,
+        on_compaction_error: Callable[[Exception], Any] | None = None,
+    ) -> None:
+        self._origin = provider if isinstance(provider, Store) else checked_provider(provider)
+        self._session_id: str = getattr(provider, "session_id", "")
+        self._configs: dict[str, ContextConfig] = {}
+        self._prompt_store: Any = None
+        self._keeps_prompt = False
+        self._token_counter = token_counter
+        self._on_compaction_error = on_compaction_error
+        self._in_use: Running | None = None
+        for config in context:
+            self._configure(config)
+        if prompt_store is not None:
+            self.with_cached_prompt(prompt_store)
 
     @classmethod
-    def create(cls, store_or_provider: Store | StoredSession) -> Session:
+    def create(cls, store_or_provider: Store | SessionProvider) -> Session:
         """A session to be configured; on a store its id is "" until `for_session` names it."""
         return cls(store_or_provider)
 
     def for_session(self, session_id: str) -> Session:
         """Name the session; over a provider the provider decides what is stored."""
-        if self._provider is not None:
-            raise SessionStartedError("for_session")
+        self._check_not_started("for_session")
         self._session_id = session_id
+        return self
+
+    def with_context(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: Any = None,
+        when_changed: str | None = None,
+    ) -> Session:
+        """Give the session a block of context, which without a provider the store keeps for this session alone.
+
+        Over a session provider a block without one is empty and read-only. Raises DuplicateBlockError for a label in
+        use.
+        """
+        self._check_not_started("with_context")
+        about = {"description": description, "max_tokens": max_tokens}
+        self._configure(ContextConfig(label, **about, provider=provider, when_changed=when_changed))  # type: ignore[arg-type]
+        return self
+
+    def with_cached_prompt(self, provider: Any = None) -> Session:
+        """Keep the frozen prompt: in the store, or in a provider with `get` and `set`.
+
+        Raises NotSupportedError over a session provider that does not keep it, unless a provider is given.
+        """
+        self._check_not_started("with_cached_prompt")
+        if provider is None and wiring_of(self._origin, "") is None:
+            raise NotSupportedError("with_cached_prompt() without a provider, over a session provider,")
+        if provider is not None and not (callable(getattr(provider, "get", None)) and is_writable_provider(provider)):
+            raise InvalidArgumentError("provider", "must have get() and set()")
+        self._prompt_store, self._keeps_prompt = provider, True
         return self
 
     @property
@@ -49,154 +97,144 @@ class Session:
         """The session's id."""
         return self._session_id
 
-    @property
-    def _storage(self) -> StoredSession:
-        if self._provider is None:
-            origin = self._origin
-            self._provider = origin if isinstance(origin, StoredSession) else StoredSession(origin, self._session_id)
-        return self._provider
-
-    async def append_message(
-        self,
-        message: Given,
-        parent_id: Parent = AUTO,
-        *,
-        expected_version: int | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> AppendResult:
-        """Append one message: under the latest leaf, under the message `parent_id`, or as a new root with None.
-
-        The same message again writes nothing and returns `inserted=False`. Raises ParentNotFoundError,
-        DuplicateMessageError, MessageDeletedError, ReservedIdError, InvalidMessageError, LimitExceededError, and
-        VersionConflictError when the session is not at `expected_version`; then nothing was written. Events of every
-        kind count towards it. An overlay's id as parent means the last message of its range.
-        """
-        return await self._storage.append_message(
-            message, parent_id, expected_version=expected_version, metadata=metadata
-        )
-
-    async def append_messages(self, messages: Sequence[Given], parent_id: Parent = AUTO) -> list[AppendResult]:
-        """Append messages in one transaction, each under the one before it: all of them or none."""
-        return await self._storage.append_messages(messages, parent_id)
-
-    async def update_message(self, message: Given) -> Message | None:
-        """Replace the content of a message, which keeps its place in the tree; None when there is none with its id.
-
-        Content that is stored already writes nothing. Raises InvalidMessageError and LimitExceededError.
-        """
-        return await self._storage.update_message(message)
-
-    async def upsert_message(self, message: Given, parent_id: Parent = AUTO) -> AppendResult:
-        """Append a message, or replace the content of the one with its id, which keeps its place.
-
-        Version and position of the result are those of the event that was written; for content that is stored already,
-        of the one that appended the message. Raises what `append_message` raises.
-        """
-        return await self._storage.upsert_message(message, parent_id)
-
-    async def import_message(self, message: Given, parent_id: Parent, created_at: dt.datetime) -> AppendResult:
-        """Append a message of the past with its own time, an aware one; everything else is as for `append_message`."""
-        return await self._storage.import_message(message, parent_id, created_at)
-
-    async def delete_messages(self, ids: Sequence[str]) -> int:
-        """Delete messages, and let what hung below them hang on their nearest surviving ancestors; returns how many.
-
-        Unknown ids are ignored. The ids of deleted messages are spent: another append of one raises
-        MessageDeletedError. The log keeps what was deleted.
-        """
-        return await self._storage.delete_messages(ids)
-
     async def clear_messages(self) -> None:
-        """Delete all messages and compactions; every message id is free again."""
-        await self._storage.clear_messages()
+        """Delete all messages and compactions; every message id is free again, no skill is loaded any more.
 
-    async def add_compaction(self, summary: str, from_message_id: str, to_message_id: str) -> Compaction:
-        """Let a summary stand for the messages between two on one path, both included, wherever that path is read.
-
-        Raises InvalidCompactionError unless both lie on one path in this order and the summary is not blank.
+        The system prompt is rendered anew and frozen.
         """
-        return await self._storage.add_compaction(summary, from_message_id, to_message_id)
+        running = self._running
+        prompt = await running.prompt.rendered()
 
-    async def get_compactions(self) -> list[Compaction]:
-        """The compactions in log order, each with the ends of what is left of its range."""
-        return await self._storage.get_compactions()
+        async def cleared() -> None:
+            await running.storage.clear_messages()
+            running.skills.clear()
+            await running.prompt.keep(prompt)
 
-    async def get_message(self, message_id: str) -> Message | None:
-        """The message with this id, on any branch; None when there is none."""
-        return await self._storage.get_message(message_id)
+        await self._write(cleared())
 
-    async def get_latest_leaf(self) -> Message | None:
-        """The message that was appended or selected last; after its deletion the newest leaf where it hung.
+    async def get_context_block(self, label: str) -> ContextBlock | None:
+        """The block with this label, None when there is none; loaded at first use, and again by a refresh."""
+        bound = await self._running.blocks.find(lookup_id(label, "label"))
+        return None if bound is None else bound.block()
 
-        None in an empty session.
+    async def get_context_blocks(self) -> list[ContextBlock]:
+        """All blocks, in the order in which they were given."""
+        return [bound.block() for bound in await self._running.blocks.all()]
+
+    async def replace_context_block(self, label: str, content: str) -> ContextBlock:
+        """Replace the text of a block; the frozen prompt stays as it is.
+
+        Raises BlockNotFoundError, BlockReadOnlyError, BlockTooLargeError, LimitExceededError, and NotSupportedError for
+        a block with keyed entries; then the block is as it was.
         """
-        return await self._storage.get_latest_leaf()
+        bound = await self._running.blocks.get(lookup_id(label, "label"))
+        await bound.replace(content)
+        return bound.block()
 
-    async def get_history(self, leaf_id: str | None = None, *, limit: int | None = None) -> list[Message]:
-        """The messages from the root to a leaf (None: the latest), compactions applied; with `limit` the last ones.
+    async def append_context_block(self, label: str, content: str) -> ContextBlock:
+        """Put a text behind that of a block, on a line of its own; in the store within one transaction.
 
-        An overlay counts as one message. Raises MessageNotFoundError for an unknown leaf.
+        Raises what `replace_context_block` raises.
         """
-        return await self._storage.get_history(leaf_id, limit=limit)
+        bound = await self._running.blocks.get(lookup_id(label, "label"))
+        await bound.append(content)
+        return bound.block()
 
-    def history(self, leaf_id: str | None = None, *, newest_first: bool = False) -> AsyncGenerator[Message, None]:
-        """The messages of `get_history` one by one, in bounded memory.
+    async def add_context(
+        self,
+        label: str,
+        *,
+        description: str | None = None,
+        max_tokens: int | None = None,
+        provider: Any = None,
+        when_changed: str | None = None,
+    ) -> ContextBlock:
+        """Give the session a further block while it is in use; it is in the prompt from the next refresh on."""
+        about = {"description": description, "max_tokens": max_tokens}
+        config = ContextConfig(label, **about, provider=provider, when_changed=when_changed)  # type: ignore[arg-type]
+        return (await self._running.blocks.add(config)).block()
 
-        Path and overlays are fixed at the first of them; what is deleted later is left out, what is updated is shown
-        as it is when it is read.
+    async def remove_context(self, label: str) -> bool:
+        """Take a block out of the session, and say whether there was one; what its provider holds stays there."""
+        return self._running.blocks.remove(lookup_id(label, "label"))
+
+    async def freeze_system_prompt(self) -> str:
+        """The system prompt: rendered from the blocks once, and the same text from then on until it is refreshed."""
+        return await self._running.prompt.freeze()
+
+    async def refresh_system_prompt(self) -> str:
+        """Load the blocks again, render the system prompt from them, and freeze it."""
+        return await self._running.prompt.refresh()
+
+    async def reminder(self) -> str | None:
+        """The blocks with `when_changed="remind"` that are not as the frozen prompt has them; None for none."""
+        return await self._running.prompt.reminder()
+
+    async def load_skill(self, label: str, key: str) -> str | None:
+        """The body of a skill, which counts as loaded from now on; None for an unknown key.
+
+        Raises BlockNotFoundError, and NotSupportedError for a block that has no skills.
         """
-        return self._storage.history(leaf_id, newest_first=newest_first)
+        running = self._running
+        name = check_id(key, "key", running.limits)
+        bound = await running.blocks.get(lookup_id(label, "label"))
+        body = await bound.load_entry(name)
+        if body is not None:
+            await running.skills.load((bound.label, name))
+        return body
 
-    def history_batches(
-        self, leaf_id: str | None = None, *, batch_size: int = 500, max_batch_bytes: int = 1 << 20
-    ) -> AsyncGenerator[list[Message], None]:
-        """The messages of `history` in lists of at most so many messages and bytes; a longer message comes alone."""
-        return self._storage.history_batches(leaf_id, batch_size=batch_size, max_batch_bytes=max_batch_bytes)
+    async def unload_skill(self, label: str, key: str) -> bool:
+        """Have every copy of a skill's body shown as a marker; says whether it was loaded. The log keeps the body."""
+        running = self._running
+        bound = await running.blocks.find(lookup_id(label, "label"))
+        if bound is None or not bound.can.skill:
+            return False
+        unloaded = await running.skills.unload((bound.label, lookup_id(key, "key")))
+        if unloaded.copies:
+            await self._wrote()
+        return unloaded.was_loaded
 
-    async def get_recent_history(
-        self, max_content_bytes: int, min_recent_messages: int = 1, *, leaf_id: str | None = None
-    ) -> RecentHistory:
-        """The last messages that fit into so many bytes of stored JSON, but at least `min_recent_messages` of them.
+    async def get_loaded_skill_keys(self) -> set[str]:
+        """The skills that are loaded in this session's blocks, as `label:key`.
 
-        A summary stands for the messages of that window which it covers; what it covers counts, not the summary.
+        A skill is loaded while a stored copy of its body was neither deleted nor unloaded, on whatever branch, or from
+        when it was given out until a copy is stored.
         """
-        return await self._storage.get_recent_history(max_content_bytes, min_recent_messages, leaf_id=leaf_id)
+        running = self._running
+        labels = {bound.label for bound in await running.blocks.all() if bound.can.skill}
+        return {f"{label}:{key}" for label, key in await running.skills.all() if label in labels}
 
-    async def get_history_row_stats(self, leaf_id: str | None = None) -> list[RowStat]:
-        """The stored messages from the root to a leaf in numbers (bytes of UTF-8, tokens); no content is read."""
-        return await self._storage.get_history_row_stats(leaf_id)
+    async def tools(self) -> dict[str, Tool]:
+        """The tools that a model may use on the blocks, by name, as the blocks are now."""
+        return await block_tools(self._running.blocks, self)
 
-    async def get_path_length(self, leaf_id: str | None = None) -> int:
-        """How many messages there are from the root to a leaf (None: the latest), without reading them."""
-        return await self._storage.get_path_length(leaf_id)
+    @property
+    def _running(self) -> Running:
+        if self._in_use is None:
+            configs = list(self._configs.values())
+            about = (self._origin, self._session_id, configs, self._prompt_store)
+            self._in_use = start(*about, keeps_prompt=self._keeps_prompt)
+        return self._in_use
 
-    async def get_branches(self, message_id: str) -> list[Message]:
-        """The children of a message in log order; an empty list for an unknown id."""
-        return await self._storage.get_branches(message_id)
+    @property
+    def _storage(self) -> Storage:
+        return self._running.storage
 
-    def tree(self) -> AsyncGenerator[TreeNode, None]:
-        """Every message of every branch with its parent's id, in log order, in bounded memory."""
-        return self._storage.tree()
+    async def _write(self, written: Awaitable[T], *, appended: bool = False) -> T:
+        result = await written
+        await self._wrote(appended=appended)
+        return result
 
-    async def select_leaf(self, message_id: str) -> None:
-        """Remember the branch that a person chose; raises MessageNotFoundError."""
-        await self._storage.select_leaf(message_id)
+    async def _wrote(self, *, appended: bool = False) -> None:
+        """What follows a write that changed what is shown of the messages; `appended`: the history may be longer."""
 
-    async def search(self, query: str, *, limit: int = 20, order: Order = "relevance") -> list[SearchResult]:
-        """The messages that hold all words of the query, best or newest first; nothing that is typed raises.
+    def _configure(self, config: ContextConfig) -> None:
+        limits = self._origin.limits if isinstance(self._origin, Store) else Limits()
+        checked = config.checked(limits)
+        if checked.label in self._configs:
+            raise DuplicateBlockError(checked.label)
+        self._configs[checked.label] = checked
 
-        `"quoted text"` is a phrase; equal matches come newest first. Raises InvalidArgumentError for a limit below 0.
-        """
-        return await self._storage.search_messages(query, limit=limit, order=order)
-
-    async def version(self) -> int:
-        """The version that the session is at: the number of its events."""
-        return await self._storage.version()
-
-    def events(self, from_version: int = 1) -> AsyncGenerator[Envelope, None]:
-        """The session's events from a version on, oldest first."""
-        return self._storage.events(from_version)
-
-    def subscribe(self, after_version: int | None = None) -> AsyncGenerator[Envelope, None]:
-        """The session's events after a version (0: all, None: from now on), each once, in order, then live."""
-        return self._storage.subscribe(after_version)
+    def _check_not_started(self, method: str) -> None:
+        if self._in_use is not None:
+            raise SessionStartedError(method)

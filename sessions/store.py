@@ -14,15 +14,20 @@ from eventstore.limits import Limits
 from eventstore.log import EventLog, open_log
 from eventstore.ports import Clock, Projection, Publisher
 from eventstore.publisher import InProcessPublisher
-from projections import Directory, MessageTree, SearchIndex
+from eventstore.redis_publisher import RedisPublisher
+from projections import ContextBlocks, ContextEntries, Directory, Imports, MessageTree, SearchIndex, Skills
 from projections.tokens import estimate_string_tokens
 
 
 class Store:
-    """An open store: `log` is the EventLog, `publisher` the publisher, `engine` the SQLAlchemy engine."""
+    """An open store: `log` is the EventLog, `publisher` the publisher, `engine` the SQLAlchemy engine.
 
-    def __init__(self, log: EventLog) -> None:
+    `estimate_tokens` gives a text's tokens for every stored estimate.
+    """
+
+    def __init__(self, log: EventLog, estimate_tokens: Callable[[str], int]) -> None:
         self.log = log
+        self.estimate_tokens = estimate_tokens
 
     @property
     def publisher(self) -> Publisher:
@@ -41,9 +46,11 @@ class Store:
 
     async def close(self) -> None:
         """Commit what is waiting, end every iterator, close every connection; a second call does nothing."""
-        await self.log.close()
-        if isinstance(self.publisher, InProcessPublisher):
-            self.publisher.close()
+        try:
+            await self.log.close()
+        finally:
+            if isinstance(self.publisher, InProcessPublisher | RedisPublisher):
+                await self.publisher.close()
 
     async def __aenter__(self) -> Store:
         """The store itself, which is closed at the end of the block."""
@@ -82,6 +89,7 @@ class Opening:
 def open_store(
     url: str,
     *,
+    redis_url: str | None = None,
     publisher: Publisher | None = None,
     create_tables: bool = True,
     synchronous: Synchronous = "full",
@@ -97,29 +105,37 @@ def open_store(
     speed. `projections` are inline ones beside the store's own. `clock` gives an aware UTC time, asked for every
     recorded time; `estimate_tokens` is a plain `str -> int` for stored estimates.
 
+    `redis_url` has a RedisPublisher carry hints and live status to other processes and machines; a `publisher` given
+    instead is closed with the store when it is one of this package.
+
     Raises InvalidArgumentError for an option that is not what it should be, and NotSupportedError for another engine.
     Opening raises SchemaVersionError for tables of another version and StoreUnavailableError when the database cannot
     be opened.
     """
     dialect = dialect_of(url, synchronous=synchronous)
+    if redis_url is not None:
+        _check("redis_url", publisher, lambda _: False, "goes without a publisher")
+        RedisPublisher(redis_url)
     _check("publisher", publisher, lambda it: callable(getattr(it, "publish", None)), "must have publish()")
     _check("limits", limits, lambda it: isinstance(it, Limits), "must be Limits")
     _check("clock", clock, callable, "must be callable")
     _check("estimate_tokens", estimate_tokens, callable, "must be callable")
     _check("projections", projections, _are_projections, "must be a list of projections")
 
+    estimate = estimate_tokens or estimate_string_tokens
+
     async def opened() -> Store:
         # The index works out what an edit takes out of it from the rows, before the tree changes them.
-        own = (SearchIndex(), MessageTree(estimate_tokens or estimate_string_tokens), Directory())
+        own = (SearchIndex(), MessageTree(estimate), Skills(estimate), ContextBlocks(), ContextEntries(), Directory())
         log = await open_log(
             dialect,
-            (*own, *projections),
-            publisher=publisher or InProcessPublisher(),
+            (*own, Imports(), *projections),
+            publisher=publisher or (RedisPublisher(redis_url) if redis_url is not None else InProcessPublisher()),
             clock=clock,
             limits=limits or Limits(),
             create_tables=create_tables,
         )
-        return Store(log)
+        return Store(log, estimate)
 
     return Opening(opened)
 

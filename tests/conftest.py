@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.eventstore.redis_server import RedisServer, find_server
 
 # Quick runs try the same examples each time, so that a red test is red for everyone; `make soak` looks for new ones.
 settings.register_profile("quick", derandomize=True, database=None, deadline=None, max_examples=50)
@@ -30,3 +33,16 @@ def soak_fixtures() -> Path:
     if not folder:
         pytest.skip("needs large exports: make soak FIXTURES=folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """Return the URL of a Redis server that nobody stops; without one of our own it is that of TEST_REDIS_URL."""
+    given = os.environ.get("TEST_REDIS_URL")
+    if given and find_server() is None:
+        yield given
+        return
+    server = RedisServer()
+    server.start()
+    yield server.url
+    server.stop()

@@ -8,7 +8,25 @@ from typing import Annotated
 
 import typer
 
-from replay.cli import append, care, demo, event, graph, importing, log, overview, search, show, tail
+from replay.cli import (
+    append,
+    care,
+    demo,
+    doctor,
+    event,
+    export,
+    fork,
+    graph,
+    importing,
+    log,
+    overview,
+    schema,
+    search,
+    show,
+    stats,
+    status,
+    tail,
+)
 from replay.cli.failures import USAGE, Failure, explain
 from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
 from replay.cli.pipes import quiet
@@ -21,7 +39,8 @@ app = typer.Typer(
     help="An event-sourced store for AI conversations, looked at and kept from the command line.",
     epilog="Start with `eventstore demo`, or with `eventstore import auto PATH`.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
+    # The options for the shell, of which every other command line sees nothing.
+    add_completion=True,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     # Plain help needs no rich, which would double the time that --help takes.
@@ -72,8 +91,16 @@ for name, command in {
     "search": with_shared_options(search.search),
     # Its --json is what it reads.
     "append": with_shared_options(append.append, formats=("ndjson", "table")),
+    "fork": with_shared_options(fork.fork),
+    # They print text of their own kind.
+    "export": with_shared_options(export.export, formats=()),
     "verify": with_shared_options(care.verify),
     "rebuild": with_shared_options(care.rebuild),
+    "status": with_shared_options(status.status),
+    "stats": with_shared_options(stats.stats),
+    "doctor": with_shared_options(doctor.doctor),
+    "schema": with_shared_options(schema.schema, formats=()),
+    "migrate": with_shared_options(schema.migrate),
     "path": with_shared_options(care.path),
 }.items():
     app.command(name)(command)
@@ -86,9 +113,9 @@ def run(arguments: Sequence[str]) -> int:
             code = app(list(arguments), prog_name=NAME, standalone_mode=False)
     except typer.Exit as closed:
         return closed.exit_code
-    except SystemExit:
-        # Typer ends so, outside of our commands, only when a pipe is closed while it prints help.
-        return 0
+    except SystemExit as ended:
+        # Typer ends so, outside of our commands: after it completed a line, or when a pipe is closed while it prints.
+        return 0 if isinstance(ended.__context__, OSError) else int(ended.code or 0)
     except Exception as error:  # noqa: BLE001 - whatever went wrong is told, and ends here
         failure = error if isinstance(error, Failure) else explain(error)
         failure.tell(sys.stderr)

@@ -12,7 +12,6 @@ from replay.cli.options import Run, SessionArgument
 if TYPE_CHECKING:
     from eventstore.heads import Committed
     from sessions.message import Accepted
-    from sessions.store import Store
 
 
 async def append(
@@ -42,7 +41,9 @@ async def append(
 ) -> None:
     """Append a message to a session, or several, each under the one before it: all of them or none."""
     from eventstore import ANY
+    from replay.cli.failures import USAGE, Failure
     from replay.cli.lastused import LastUsed
+    from replay.cli.naming import find_place
     from replay.cli.opening import find_session, locate, reading, writing
     from sessions.appending import AUTO, AppendMessages
     from sessions.message import accept
@@ -50,10 +51,12 @@ async def append(
     messages = _messages(run, role, text, source)
     # A name that is new is a slip of the pen, unless a new session is what is asked for.
     begins = expect == 0
+    if begins and session == "@":
+        raise Failure("@ means a session that is there: a new one needs an id of its own", exit_code=USAGE)
     async with writing(run) if begins else reading(run, refill=True) as store:
         advice = "to begin a new session, add --expect 0"
         session_id = session if begins else await find_session(run, store, session, advice=advice)
-        parent_id = AUTO if parent is None else await _parent(run, store, session_id, parent)
+        parent_id = AUTO if parent is None else await find_place(run, store, session_id, parent)
         accepted = [accept(message, store.limits) for message in messages]
         decide = AppendMessages(accepted, parent_id)
         committed = await store.log.transact(session_id, decide, expected=ANY if expect is None else expect)
@@ -71,14 +74,6 @@ def _messages(run: Run, role: str | None, text: str | None, source: str | None) 
         example = run.hint("append", "@", "--role", "user", "--text", "Hello")
         raise Failure("give either --role and --text, or --json", f"as `{example}`", exit_code=USAGE)
     return [{"role": role, "parts": [{"type": "text", "text": text}]}]
-
-
-async def _parent(run: Run, store: Store, session_id: str, name: str) -> str:
-    from projections.message import COMPACTION_PREFIX
-    from replay.cli.naming import find_message
-
-    # An overlay's id means the last message that it covers.
-    return name if name.startswith(COMPACTION_PREFIX) else await find_message(run, store, session_id, name)
 
 
 def _print(run: Run, session_id: str, messages: Sequence[Accepted], committed: Committed) -> None:

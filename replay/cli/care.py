@@ -74,10 +74,6 @@ def _number(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-class _StoppedError(Exception):
-    """Nobody waits for the work any more."""
-
-
 async def rebuild(
     run: Run,
     names: Annotated[
@@ -85,28 +81,15 @@ async def rebuild(
     ] = None,
 ) -> None:
     """Fill projections again from the log."""
-    import asyncio
-
     from replay import rebuild as rebuild_store
     from replay.cli.opening import reading
-    from replay.cli.progress import progress
+    from replay.cli.progress import progress, stopping
     from replay.cli.text import counted
 
-    stopped = False
     async with reading(run, refill=True) as store, progress(run.out, "rebuilding", "events") as tell:
-
-        def report(position: int, end: int) -> None:
-            # The work is done in a thread, which an interruption does not reach by itself.
-            if stopped:
-                raise _StoppedError
-            tell(position, end)
-
         started = time.perf_counter()
-        try:
+        with stopping(tell) as report:
             events = await rebuild_store(store, names or None, progress=report)
-        except asyncio.CancelledError:
-            stopped = True
-            raise
         seconds = time.perf_counter() - started
         rebuilt = names or [projection.name for projection in store.log.projections]
     rate = events / seconds if seconds else 0.0

@@ -142,7 +142,10 @@ def _say_what_next(run: Run) -> None:
         ("tail", "--all", "--from", "-3"),
         ("append", "@", "--role", "user", "--text", "Is it far?"),
         ("show", CHANGED, "--compaction", "off"),
+        ("graph", CHANGED),
         ("search", "castle"),
+        ("export", "@", "--format", "json"),
+        ("stats",),
         ("verify",),
     ):
         run.out.print(f"  {run.hint(*words)}")

@@ -29,15 +29,18 @@ EXIT_CODES: Final = {
 """The exit code for each error's stable code; all others are plain failures."""
 
 FORMATS: Final = ("--json", "--ndjson", "--table")
+PRINTS: Final = {"demo": "for people only", "export": "what --format says", "schema": "SQL"}
+"""What the commands print that take no format."""
 
 HINTS: Final = {
     "version_conflict": "see with `eventstore log` what has come in between, then expect the version that was found",
+    # Of an older version's tables it is said elsewhere what brings them up to date.
+    "schema_version": "use the version of this package that wrote the store, or a newer one",
     "import_problem": "without --strict, what cannot be read is left out and reported",
 }
 
 
 UNAVAILABLE_HINTS: Final = {
-    "version_conflict": "see with `eventstore log` what has come in between, then expect the version that was found",
     "locked": "another program keeps it locked: wait until that is done, then try again",
     "disk is full": "make room on the disk, then run it again",
     "readonly": "see that you may write the file and its folder, or name another store with --store",
@@ -93,7 +96,7 @@ def _hint(code: str, error: Exception) -> str | None:
 def _of_format(option: str, context: Any) -> str:
     if context.parent is None:
         return f"{option} stands after the command's name"
-    return f"{context.info_name} prints for people only, and takes no {option}"
+    return f"{context.info_name} prints {PRINTS[context.info_name]}, and takes no {option}"
 
 
 def _of_usage(message: str, context: Any) -> Failure:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from eventstore.ports import Tx
+    from projections.compactions import Compaction
     from projections.overview import Place
     from replay.cli.drawing import Line, Tree
     from replay.cli.output import Output
@@ -76,6 +77,7 @@ async def _list(store: Store, out: Output, session_id: str) -> None:
     with out.records() as add:
         for at, place in enumerate(tree.places):
             depths[place.id] = depths[place.parent_id] + 1
+            compaction = tree.compaction_of(at)
             add(
                 {
                     "id": place.id,
@@ -85,12 +87,14 @@ async def _list(store: Store, out: Output, session_id: str) -> None:
                     "leaf": tree.is_leaf(at),
                     "current": at == tree.current,
                     "on_path": tree.on_path(at),
+                    "compaction": None if compaction is None else compaction.id,
                 }
             )
 
 
 async def _read_tree(store: Store, session_id: str, leaf_id: str | None) -> tuple[int, Tree]:
     from eventstore.rows import find_stream
+    from projections.compactions import list_compactions
     from projections.overview import page_of_places
     from replay.cli.drawing import Tree
 
@@ -99,7 +103,8 @@ async def _read_tree(store: Store, session_id: str, leaf_id: str | None) -> tupl
     while after:
         page, after = await store.log.read(partial(page_of_places, stream_no=stream_no, after_version=after))
         places += page
-    return stream_no, Tree(places, leaf_id)
+    compactions = await store.log.read(partial(list_compactions, stream_no=stream_no))
+    return stream_no, Tree(places, leaf_id, compactions)
 
 
 def _words(tx: Tx, stream_no: int, places: Sequence[Place]) -> dict[str, str]:
@@ -119,6 +124,8 @@ def _row(line: Line, tree: Tree, short: ShortIds, words: dict[str, str], width: 
     from replay.cli.text import one_line
 
     row = Text().append(line.lead, style="dim")
+    if line.compaction is not None:
+        return _compaction_row(row, line.glyph, line.compaction, short, width)
     if line.index is None:
         return row.append(f"{line.glyph} {line.hidden:,} messages", style="dim")
     place = tree.places[line.index]
@@ -129,8 +136,18 @@ def _row(line: Line, tree: Tree, short: ShortIds, words: dict[str, str], width: 
     if width - row.cell_len - len(here) - 2 < NARROWEST:
         # The glyph says it too.
         here = ""
-    said = Text(words.get(place.id, ""))
+    said = Text(words.get(place.id, ""), style="" if tree.compaction_of(line.index) is None else "dim")
     said.truncate(max(width - row.cell_len - len(here) - 2, 0), overflow="ellipsis")
     row.append("  ").append_text(said).append(here, style="bold")
+    row.truncate(width, overflow="ellipsis")
+    return row
+
+
+def _compaction_row(row: Text, glyph: str, compaction: Compaction, short: ShortIds, width: int) -> Text:
+    from replay.cli.text import one_line
+
+    stale = ", stale" if compaction.stale else ""
+    row.append(f"{glyph} {short(compaction.from_message_id)} to {short(compaction.to_message_id)}", style="yellow")
+    row.append(f" compacted{stale}", style="bold").append(f": {one_line(compaction.summary)}")
     row.truncate(width, overflow="ellipsis")
     return row

@@ -11,6 +11,7 @@ from eventstore.ports import Tx
 from eventstore.rows import find_stream
 from eventstore.statements import Statement
 from eventstore.tables import events
+from projections.message import COMPACTION_PREFIX
 from projections.tree_tables import messages
 from replay.cli.failures import NOT_FOUND, USAGE, Failure
 
@@ -71,6 +72,11 @@ async def find_message(run: Run, store: Store, session_id: str, name: str) -> st
             exit_code=NOT_FOUND,
         )
     return _only("message", name, found, None)
+
+
+async def find_place(run: Run, store: Store, session_id: str, name: str) -> str:
+    """The id of a message, as `find_message` finds it, or that of an overlay, which means the last one it covers."""
+    return name if name.startswith(COMPACTION_PREFIX) else await find_message(run, store, session_id, name)
 
 
 async def find_event(run: Run, store: Store, name: str) -> int:

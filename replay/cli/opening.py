@@ -3,61 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from replay.cli.failures import NOT_FOUND, SCHEMA, UNAVAILABLE, USAGE, Failure
-from replay.cli.options import EXAMPLE_URL
-from replay.cli.program import command_line
+from replay.cli.location import Location, location_of
+from replay.cli.program import EXAMPLE_URL, command_line
 
 if TYPE_CHECKING:
+    from eventstore.database import Database
     from eventstore.errors import SchemaVersionError
+    from eventstore.ports import Projection
     from replay.cli.options import Run
     from sessions.store import Store
 
-PROGRAM: Final = "eventstore"
-FILE: Final = "store.db"
 ANOTHER_FILE: Final = f"name another file with --store, as {EXAMPLE_URL}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Location:
-    """Where a store is: its URL and its file."""
-
-    url: str
-    path: Path
-
-    def __str__(self) -> str:
-        return str(self.path)
 
 
 def locate(run: Run) -> Location:
     """The store that a command is for; raises typed errors for a URL that is none, or not of a file."""
-    from eventstore.dialect import dialect_of, file_url
-    from eventstore.errors import InvalidArgumentError
-
-    if run.url is None:
-        path = default_file()
-        return Location(file_url(path), path)
-    try:
-        dialect = dialect_of(run.url)
-    except InvalidArgumentError as error:
-        hint = f"a file's URL is {file_url(Path(run.url))}" if run.url.count(":") == 0 else None
-        raise Failure(f"{run.url!r} is {error.reason}", hint, exit_code=USAGE) from error
-    if dialect.in_memory:
-        raise Failure(
-            "a store in memory ends with the command that made it", f"name a file: {EXAMPLE_URL}", exit_code=USAGE
-        )
-    return Location(run.url, Path(str(dialect.url.database)).absolute())
-
-
-def default_file() -> Path:
-    """The file of the store that is used when none is named."""
-    import platformdirs
-
-    return platformdirs.user_data_path(PROGRAM, appauthor=False) / FILE
+    return location_of(run.url)
 
 
 @contextlib.asynccontextmanager
@@ -82,6 +48,34 @@ async def reading(run: Run, *, refill: bool = False) -> AsyncIterator[Store]:
         store = await open_store(location.url)
     async with store:
         yield store
+
+
+@contextlib.asynccontextmanager
+async def looking(run: Run) -> AsyncIterator[Database]:
+    """The database of a store, of whatever version its tables are; nothing of it is changed by this."""
+    from eventstore.database import Database
+    from eventstore.dialect import dialect_of
+    from eventstore.migrations import schema_version
+
+    location = locate(run)
+    if not _size(location.path):
+        raise await _nothing(run, location)
+    database = await Database.open(dialect_of(location.url))
+    try:
+        if not await database.read_on_writer(schema_version):
+            raise await _nothing(run, location)
+        yield database
+    finally:
+        await database.close()
+
+
+async def known_projections() -> Sequence[Projection]:
+    """The projections that a store of this version has."""
+    from sessions.store import open_store
+
+    # It is put together where a store is opened, and nowhere else.
+    async with open_store("sqlite://") as store:
+        return store.log.projections
 
 
 @contextlib.asynccontextmanager
@@ -160,11 +154,12 @@ async def _nothing(run: Run, location: Location) -> Failure:
 
 def _outdated(run: Run, location: Location, error: SchemaVersionError) -> Exception:
     """What to say of a store that this version cannot read as it is."""
-    if error.found != error.supported or "newer" in error.advice:
+    if "newer" in error.advice:
         return error
-    return Failure(
-        f"{location} has to be filled again from its log", f"`{run.hint('rebuild')}` does that", exit_code=SCHEMA
-    )
+    told = f"{location} has to be filled again from its log"
+    if error.found != error.supported:
+        told = f"{location} has the tables of schema version {error.found}, this version needs {error.supported}"
+    return Failure(told, f"`{run.hint('migrate')}` brings it up to date", exit_code=SCHEMA)
 
 
 async def find_session(run: Run, store: Store, name: str, *, advice: str | None = None) -> str:

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from replay.cli.completion import complete_session
 from replay.cli.pipes import quiet
-from replay.cli.program import command_line
+from replay.cli.program import EXAMPLE_URL, URL_VARIABLE, command_line
 
 if TYPE_CHECKING:
     from replay.cli.output import Format, Output
 
-URL_VARIABLE = "EVENTSTORE_URL"
-EXAMPLE_URL = "sqlite:///file.db"
 
-_session = typer.Argument(metavar="SESSION", help="The session's id, the beginning of one, or @ for the one used last.")
+_session = typer.Argument(
+    metavar="SESSION",
+    help="The session's id, the beginning of one, or @ for the one used last.",
+    autocompletion=complete_session,
+)
 SessionArgument = Annotated[str, _session]
 PerhapsSessionArgument = Annotated[str | None, _session]
 StoreOption = Annotated[

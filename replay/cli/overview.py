@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -96,7 +96,7 @@ def in_order(sessions: Sequence[Overview], sort: Sort) -> list[Overview]:
     return sorted(sessions, key=key, reverse=True)
 
 
-def print_overviews(out: Output, sessions: Sequence[Overview], ids: Sequence[str]) -> None:
+def print_overviews(out: Output, sessions: Sequence[Overview], ids: Collection[str]) -> None:
     """Print a list of sessions; `ids` are those that a short one must be told apart from."""
     from replay.cli.output import Column
     from replay.cli.text import ShortIds, age, compact, one_line

@@ -12,13 +12,20 @@ import msgspec
 from eventstore.envelope import Envelope, UnreadableEvent
 from eventstore.events import (
     CompactionAdded,
+    ContextBlockRemoved,
+    ContextBlockSet,
+    ContextEntryRemoved,
+    ContextEntrySet,
     Event,
     LeafSelected,
     MessageAppended,
     MessagesCleared,
     MessagesDeleted,
     MessageUpdated,
+    PromptFrozen,
     SessionDeleted,
+    SkillLoaded,
+    SkillUnloaded,
 )
 from replay.cli.earlier import Earlier, Said
 from replay.cli.markdown import parts_to_markdown
@@ -63,6 +70,20 @@ class Patches:
             case CompactionAdded():
                 stretch = f"messages {event.from_message_id} to {event.to_message_id}"
                 return [_head(f"compaction {event.id}: {stretch}"), *_marked("+", event.summary)]
+            case ContextBlockSet():
+                return [_head(f"block {event.label}"), *_marked("+", event.content)]
+            case ContextBlockRemoved():
+                return [_head(f"block {event.label} removed")]
+            case ContextEntrySet():
+                return [_head(f"entry {event.key}"), *_marked("+", event.content)]
+            case ContextEntryRemoved():
+                return [_head(f"entry {event.key} removed")]
+            case PromptFrozen():
+                return [_head("system prompt"), *_marked("+", event.prompt)]
+            case SkillLoaded():
+                return [_head(f"skill {event.key} of {event.label} loaded")]
+            case SkillUnloaded():
+                return [_head(f"skill {event.key} of {event.label} unloaded")]
             case _:
                 return _fields(event)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 NAME = "eventstore"
+URL_VARIABLE = "EVENTSTORE_URL"
+"""The environment variable that names the store."""
+EXAMPLE_URL = "sqlite:///file.db"
 
 
 def command_line(*words: str, store: str | None) -> str:

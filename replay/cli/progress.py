@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
 from replay.cli.text import one_line
@@ -25,8 +25,8 @@ class Report(Protocol):
 
 
 @contextlib.asynccontextmanager
-async def progress(out: Output, title: str, unit: str) -> AsyncIterator[Report]:
-    """Show the progress of the work in this context once it has taken longer than a second."""
+async def progress(out: Output, title: str, unit: str | None = None) -> AsyncIterator[Report]:
+    """Show the progress of the work in this context once it has taken a second; without a unit its time alone."""
     if not out.notices.is_terminal:
         yield _ignore
         return
@@ -36,7 +36,7 @@ async def progress(out: Output, title: str, unit: str) -> AsyncIterator[Report]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
-        TextColumn(f"{{task.completed:,.0f}} {unit}"),
+        *([] if unit is None else [TextColumn(f"{{task.completed:,.0f}} {unit}")]),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[what]}", style="dim", markup=False),
@@ -60,6 +60,27 @@ async def progress(out: Output, title: str, unit: str) -> AsyncIterator[Report]:
     finally:
         starting.cancel()
         bar.stop()
+
+
+class _StoppedError(Exception):
+    """Nobody waits for the work any more."""
+
+
+@contextlib.contextmanager
+def stopping(tell: Report) -> Iterator[Report]:
+    """Progress of work in a thread, which an interruption does not reach by itself: its next report stops it."""
+    stopped = False
+
+    def report(done: int, total: int | None = None, what: str = "") -> None:
+        if stopped:
+            raise _StoppedError
+        tell(done, total, what)
+
+    try:
+        yield report
+    except asyncio.CancelledError:
+        stopped = True
+        raise
 
 
 def _ignore(done: int, total: int | None = None, what: str = "") -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replay.cli.completion import complete_session
 from replay.cli.options import Run
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ async def search(
     *,
     session: Annotated[
         str | None,
-        typer.Option("--session", metavar="SESSION", help="Only in this session: an id, or its beginning, or @."),
+        typer.Option(
+            "--session",
+            metavar="SESSION",
+            help="Only in this session: an id, or its beginning, or @.",
+            autocompletion=complete_session,
+        ),
     ] = None,
     role: Annotated[
         str | None, typer.Option("--role", metavar="ROLE", help="Only messages of this role, as user.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Final
 
+from pytimeparse.timeparse import timeparse
 from sqlalchemy import bindparam, func, select
 
 from eventstore.envelope import to_micros
@@ -19,10 +19,8 @@ from replay.cli.failures import USAGE, Failure
 
 NOWHERE: Final = 1 << 62
 """A position, or a version, beyond the end of every log."""
-UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 DAYS: Final = {"today": 0, "yesterday": 1}
 
-_AGO: Final = re.compile(r"(\d{1,6})([smhdw])")
 _of_stream = events.c.stream_no == bindparam("stream_no")
 _BACKWARDS = Statement(select(events.c.position, events.c.type).order_by(events.c.position.desc()))
 _STREAM_BACKWARDS = Statement(
@@ -43,21 +41,28 @@ def parse_start(text: str | None, now: dt.datetime) -> int | dt.datetime | None:
     """What a person means by a start: a position, or a time; one without a zone is in this machine's."""
     if text is None:
         return None
-    if text.isdecimal():
-        return int(text)
-    if text in DAYS:
-        midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
-        return (midnight - dt.timedelta(days=DAYS[text])).astimezone(dt.UTC)
-    if found := _AGO.fullmatch(text):
-        return now - dt.timedelta(**{UNITS[found[2]]: int(found[1])})
     try:
-        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+        if text.isdecimal():
+            return min(int(text), NOWHERE)
+        return parse_time(text, now)
     except (ValueError, OverflowError):
         raise Failure(
             f"{text!r} is neither a position nor a time",
             "a position is 120, a time 2h, yesterday, 2026-05-01 or 2026-05-01T12:00Z",
             exit_code=USAGE,
         ) from None
+
+
+def parse_time(text: str, now: dt.datetime) -> dt.datetime:
+    """The time that a person means: a day's name, an age, or ISO-8601; raises ValueError or OverflowError."""
+    if text in DAYS:
+        midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+        return (midnight - dt.timedelta(days=DAYS[text])).astimezone(dt.UTC)
+    # With a colon it is rather a time of day than an age, and one with a sign is not over yet.
+    age = None if ":" in text or text[:1] in {"+", "-"} else timeparse(text)
+    if age is not None:
+        return now - dt.timedelta(seconds=age)
+    return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
 
 
 def start_of(tx: Tx, stream_id: str | None, wanted: int | dt.datetime | None, *, types: str, newest: int | None) -> int:

@@ -10,17 +10,24 @@ import msgspec
 from eventstore.envelope import UnreadableEvent
 from eventstore.events import (
     CompactionAdded,
+    ContextBlockRemoved,
+    ContextBlockSet,
+    ContextEntryRemoved,
+    ContextEntrySet,
     Event,
     LeafSelected,
     MessageAppended,
     MessagesCleared,
     MessagesDeleted,
     MessageUpdated,
+    PromptFrozen,
     SessionCreated,
     SessionDeleted,
     SessionEnded,
     SessionForked,
     SessionRenamed,
+    SkillLoaded,
+    SkillUnloaded,
     UsageAdded,
 )
 from replay.cli.text import counted, first_words, one_line
@@ -79,6 +86,30 @@ def _compacted(event: CompactionAdded) -> str:
     return f"{event.from_message_id} to {event.to_message_id}: {event.summary}"
 
 
+def _block_set(event: ContextBlockSet) -> str:
+    return f"{event.label}: {event.content}"
+
+
+def _block_removed(event: ContextBlockRemoved) -> str:
+    return event.label
+
+
+def _entry_set(event: ContextEntrySet) -> str:
+    return f"{event.key}: {event.content}"
+
+
+def _entry_removed(event: ContextEntryRemoved) -> str:
+    return event.key
+
+
+def _frozen(event: PromptFrozen) -> str:
+    return counted(len(event.prompt), "character")
+
+
+def _skill(event: SkillLoaded | SkillUnloaded) -> str:
+    return f"{event.label}: {event.key}"
+
+
 SUMMARIES: Final[dict[type[Event], Callable[[Any], str]]] = {
     SessionCreated: _named,
     SessionRenamed: _named,
@@ -92,5 +123,12 @@ SUMMARIES: Final[dict[type[Event], Callable[[Any], str]]] = {
     MessagesCleared: _cleared,
     LeafSelected: _selected,
     CompactionAdded: _compacted,
+    ContextBlockSet: _block_set,
+    ContextBlockRemoved: _block_removed,
+    ContextEntrySet: _entry_set,
+    ContextEntryRemoved: _entry_removed,
+    PromptFrozen: _frozen,
+    SkillLoaded: _skill,
+    SkillUnloaded: _skill,
 }
 """The summary of each type of event; of a type without one all fields are shown."""

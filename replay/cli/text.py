@@ -78,6 +78,16 @@ def compact(number: int) -> str:
     return str(number)
 
 
+def size(number: int) -> str:
+    """A number of bytes in its largest unit."""
+    count = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1_000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1_000
+    return f"{count:,.1f} TB"
+
+
 class ShortIds:
     """The shortest beginning of each id that no other id shares, but not so short that the next id will share it."""
 

@@ -20,7 +20,7 @@ from sessions.importers.chatgpt_parts import (
 from sessions.importers.conversation import Conversation, Problem, SourceMessage, content_id
 from sessions.importers.document import Document, Entry
 from sessions.importers.format import Format
-from sessions.importers.links import log_order, repair
+from sessions.importers.links import log_order, numbered, repair, root_of
 from sessions.importers.times import EPOCH, read_time, wire_time
 
 NAME: Final = "chatgpt"
@@ -113,10 +113,10 @@ def _links(nodes: Nodes) -> tuple[dict[str, str | None], set[str]]:
         return dict(zip(keys, [None, *keys], strict=False)), set()
     parents, repaired = repair(stated)
     # A link that would close a cycle is one whose parent already leads to the child: both have the same root.
-    roots = dict(parents)
-    for key, parent in stated.items():
-        if parent is None and key in listed and _root(roots, listed[key]) != key:
-            parents[key] = roots[key] = listed[key]
+    roots, numbers = numbered(parents), {key: number for number, key in enumerate(parents)}
+    for number, (key, parent) in enumerate(stated.items()):
+        if parent is None and key in listed and root_of(roots, numbers[listed[key]]) != number:
+            parents[key], roots[number] = listed[key], numbers[listed[key]]
     return parents, repaired
 
 
@@ -124,16 +124,6 @@ def _stated_parent(node: Mapping[str, Any]) -> str | None:
     parent = node.get("parent")
     # A parent that is no text names no node: as text it is as unknown as it was.
     return parent if parent is None or isinstance(parent, str) else repr(parent)
-
-
-def _root(roots: dict[str, str | None], key: str) -> str:
-    """The root above a record; the links passed are shortened, so that long chains are not walked again and again."""
-    while (parent := roots[key]) is not None:
-        above = roots[parent]
-        if above is not None:
-            roots[key] = above
-        key = parent
-    return key
 
 
 def _turns(nodes: Nodes, parents: Mapping[str, str | None]) -> tuple[dict[str, Turn], dict[str, str | None]]:

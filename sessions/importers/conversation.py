@@ -4,9 +4,36 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Protocol
 
 import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The tokens that one response of a model used, and what it cost where the source says so."""
+
+    input_tokens: int
+    output_tokens: int
+    cost: float = 0.0
+    model: str | None = None
+
+
+class Content(msgspec.Struct, frozen=True):
+    """A message in its wire form (`id`, `role`, `parts`, …), and the usage of the response that it is."""
+
+    message: dict[str, Any]
+    usage: Usage | None = None
+
+
+class Overlay(msgspec.Struct, frozen=True):
+    """A summary of the source's own, for the path to the message that it is found at.
+
+    `id` is that of its record; `read` gives the text.
+    """
+
+    id: str
+    read: Callable[[], str]
 
 
 class SourceMessage(msgspec.Struct, frozen=True):
@@ -19,6 +46,42 @@ class SourceMessage(msgspec.Struct, frozen=True):
     def id(self) -> str:
         """The message's id, which is the source's own where the source has one."""
         return str(self.message["id"])
+
+
+class RecordedMessage(msgspec.Struct, frozen=True):
+    """A message whose content is read when it is asked for, and the records of the source that it is made of.
+
+    `read` gives the content as it is with some of the records, or with all of them (None). `overlays` are the summaries
+    of the path that ends here.
+    """
+
+    id: str
+    parent_id: str | None
+    records: tuple[str, ...]
+    overlays: tuple[Overlay, ...]
+    read: Callable[[Collection[str] | None], Content]
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The message in its wire form."""
+        return self.read(None).message
+
+
+class RecordedMessages(Protocol):
+    """The messages of a conversation whose records have ids that mean the same in every file, in log order."""
+
+    @property
+    def overlays(self) -> int:
+        """How many summaries the conversation has, those included that stand for nothing."""
+
+    def __len__(self) -> int:
+        """How many messages there are."""
+
+    def __iter__(self) -> Iterator[RecordedMessage]:
+        """Each message."""
+
+    def parent_of(self, message_id: str) -> str | None:
+        """The id of a message's parent; None for a root and for an unknown message."""
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,12 +111,43 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def session_id(self) -> str:
         """The id of the session that the conversation becomes."""
-        return f"{self.format}:{self.source_id}"
+        return session_id_of(self.format, self.source_id)
 
     @property
     def parent_session_id(self) -> str | None:
         """The id of the session of the conversation that this one belongs to, if it belongs to one."""
-        return None if self.parent_source_id is None else f"{self.format}:{self.parent_source_id}"
+        return None if self.parent_source_id is None else session_id_of(self.format, self.parent_source_id)
+
+
+class RecordedConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """One conversation of a source whose records are entered in the ledger; it may be larger than memory.
+
+    The fields are those of a Conversation. `opening` is what a user first said, which names a conversation without a
+    title.
+    """
+
+    format: str
+    source_id: str
+    title: str | None
+    opening: str | None
+    parent_source_id: str | None
+    messages: RecordedMessages
+    leaf_id: str | None
+    repaired_links: int
+    created_at: dt.datetime | None
+    model: str | None
+    metadata: dict[str, Any]
+    file: str
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session that the conversation becomes, if it holds anything new."""
+        return session_id_of(self.format, self.source_id)
+
+    @property
+    def parent_session_id(self) -> str | None:
+        """The id of the session of the conversation that this one belongs to, if it belongs to one."""
+        return None if self.parent_source_id is None else session_id_of(self.format, self.parent_source_id)
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -73,6 +167,11 @@ class Problem(msgspec.Struct, frozen=True):
         places = {"line": self.line, "entry": self.index}
         at = "".join(f", {name} {number}" for name, number in places.items() if number is not None)
         return f"{self.file}{at}: {self.reason}"
+
+
+def session_id_of(format_name: str, source_id: str) -> str:
+    """The id of the session that a conversation of a format becomes."""
+    return f"{format_name}:{source_id}"
 
 
 def content_id(value: object) -> str:

@@ -52,7 +52,8 @@ def unreadable(error: ValueError | RecursionError) -> UnreadableError:
     if isinstance(error, RecursionError):
         return UnreadableError(TOO_DEEP)
     if isinstance(error, json.JSONDecodeError):
-        return UnreadableError(f"not JSON: {error.msg} at column {error.colno}", error.lineno)
+        reason = error.msg.removesuffix(" starting at")
+        return UnreadableError(f"not JSON: {reason} at column {error.colno}", error.lineno)
     return UnreadableError(f"not JSON: {error}")
 
 

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
 
-from eventstore.errors import (
-    ImportProblemError,
-    InvalidArgumentError,
-    InvalidMessageError,
-    LimitExceededError,
-    ReservedIdError,
-)
-from sessions.importers.conversation import Conversation, Problem
-from sessions.importers.format import Format
+from eventstore.errors import ImportProblemError, InvalidArgumentError
+from sessions.importers.conversation import Conversation, Problem, RecordedConversation
+from sessions.importers.decoding import UnreadableError
+from sessions.importers.format import AnyFormat, Found
 from sessions.importers.formats import choose_formats, conversations
+from sessions.importers.recording import Written, write_recorded
+from sessions.importers.refusing import REFUSALS
+from sessions.importers.rehearsing import Rehearsal
 from sessions.importers.report import ImportedSession, ImportReport
 from sessions.importers.writing import write_conversation
-from sessions.session import Session
 from sessions.store import Store
 
 IN_FLIGHT: Final = 64
 """How many conversations are being written at a time, so that they share write groups."""
 READ_AHEAD: Final = 16
 """How many conversations one visit to the reading thread brings."""
-REFUSALS: Final = (InvalidArgumentError, InvalidMessageError, LimitExceededError, ReservedIdError)
-"""What the store says to a conversation that it cannot hold; the others are imported all the same."""
-
 Progress = Callable[[int, str], object]
 Write = Callable[[Conversation], Awaitable[int]]
+WriteRecorded = Callable[[RecordedConversation], Awaitable[Written]]
+Outcome = ImportedSession | Problem
 
 
 async def import_file(
@@ -58,8 +54,12 @@ async def import_file(
     source = _checked_path(path)
     if strict:
         await asyncio.to_thread(_refuse_problems, source, formats)
-    write = _Rehearsal(store).write if dry_run else partial(write_conversation, store)
-    run = _Import(write, progress or _ignore, strict)
+    if dry_run:
+        rehearsal = Rehearsal(store)
+        run = _Import(rehearsal.write, rehearsal.write_recorded, progress or _ignore, strict=strict)
+    else:
+        record = partial(write_recorded, store, strict=strict)
+        run = _Import(partial(write_conversation, store), record, progress or _ignore, strict=strict)
     return _report(await run.of(_read(conversations(source, formats))))
 
 
@@ -75,19 +75,23 @@ def _checked_path(path: object) -> str:
 
 
 class _Import:
-    """One import while it runs: what is being written, and what came of each conversation in the source's order."""
+    """One import while it runs: what is being written, and what came of each conversation in the source's order.
 
-    def __init__(self, write: Write, progress: Progress, strict: bool) -> None:  # noqa: FBT001 - one private caller
+    Conversations share write groups; those that the ledger is asked about wait for all that were read before them.
+    """
+
+    def __init__(self, write: Write, record: WriteRecorded, progress: Progress, *, strict: bool) -> None:
         self._write = write
+        self._record = record
         self._progress = progress
         self._strict = strict
         self._done = 0
-        self._pending: set[asyncio.Task[ImportedSession | Problem]] = set()
-        self._latest: dict[str, asyncio.Task[ImportedSession | Problem]] = {}
+        self._pending: set[asyncio.Task[list[Outcome]]] = set()
+        self._latest: dict[str, asyncio.Task[list[Outcome]]] = {}
 
-    async def of(self, source: AsyncIterator[Conversation | Problem]) -> list[ImportedSession | Problem]:
+    async def of(self, source: AsyncIterator[Found]) -> list[Outcome]:
         """Write what the source gives; the first unexpected error stops the rest and is raised."""
-        outcomes: list[asyncio.Task[ImportedSession | Problem] | Problem] = []
+        outcomes: list[asyncio.Task[list[Outcome]] | Problem] = []
         try:
             async for found in source:
                 if isinstance(found, Problem):
@@ -95,14 +99,17 @@ class _Import:
                     continue
                 await self._wait_for_fewer_than(IN_FLIGHT)
                 outcomes.append(self._start(found))
+                if isinstance(found, RecordedConversation):
+                    await self._wait_for_fewer_than(1)
             await self._wait_for_fewer_than(1)
         finally:
             for task in self._pending:
                 task.cancel()
             await asyncio.gather(*self._pending, return_exceptions=True)
-        return [outcome if isinstance(outcome, Problem) else outcome.result() for outcome in outcomes]
+        results = ([outcome] if isinstance(outcome, Problem) else outcome.result() for outcome in outcomes)
+        return [outcome for result in results for outcome in result]
 
-    def _start(self, conversation: Conversation) -> asyncio.Task[ImportedSession | Problem]:
+    def _start(self, conversation: Conversation | RecordedConversation) -> asyncio.Task[list[Outcome]]:
         session_id = conversation.session_id
         task = asyncio.create_task(self._take(conversation, self._latest.get(session_id)))
         self._latest[session_id] = task
@@ -117,61 +124,61 @@ class _Import:
             self._pending -= done
 
     async def _take(
-        self, conversation: Conversation, before: asyncio.Task[ImportedSession | Problem] | None
-    ) -> ImportedSession | Problem:
+        self, conversation: Conversation | RecordedConversation, before: asyncio.Task[list[Outcome]] | None
+    ) -> list[Outcome]:
         if before is not None:
             # The same session twice in one source: the second must find what the first wrote.
             await asyncio.wait([before])
         try:
-            inserted = await self._write(conversation)
-        except REFUSALS as error:
+            written = await self._written(conversation)
+        except (UnreadableError, *REFUSALS) as error:
             if self._strict:
                 raise
-            return Problem(
-                conversation.file, f"refused: {error}", line=conversation.line, index=conversation.index, skipped=True
-            )
+            at = (conversation.line, conversation.index) if isinstance(conversation, Conversation) else (None, None)
+            return [Problem(conversation.file, f"refused: {error}", *at, skipped=True)]
         self._done += 1
         self._progress(self._done, conversation.title or conversation.source_id)
-        return ImportedSession(
+        imported = ImportedSession(
             session_id=conversation.session_id,
             source_id=conversation.source_id,
             title=conversation.title,
-            parent_session_id=conversation.parent_session_id,
+            parent_session_id=written.parent_session_id,
             messages=len(conversation.messages),
-            overlays=len(conversation.overlays),
+            overlays=_overlays(conversation),
             repaired_links=conversation.repaired_links,
-            inserted=inserted,
+            inserted=written.inserted,
         )
+        return [*written.problems, imported]
+
+    async def _written(self, conversation: Conversation | RecordedConversation) -> Written:
+        if isinstance(conversation, RecordedConversation):
+            return await self._record(conversation)
+        return Written(await self._write(conversation), conversation.parent_session_id)
 
 
-class _Rehearsal:
-    """Counts what would be inserted, and writes nothing."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str, set[str]] = {}
-
-    async def write(self, conversation: Conversation) -> int:
-        session_id = conversation.session_id
-        if session_id not in self._known:
-            session = Session.create(self._store).for_session(session_id)
-            self._known[session_id] = {node.message.id async for node in session.tree()}
-        new = {message.id for message in conversation.messages} - self._known[session_id]
-        self._known[session_id] |= new
-        return len(new)
+def _overlays(conversation: Conversation | RecordedConversation) -> int:
+    if isinstance(conversation, RecordedConversation):
+        return conversation.messages.overlays
+    return len(conversation.overlays)
 
 
-async def _read(found: Iterator[Conversation | Problem]) -> AsyncIterator[Conversation | Problem]:
+async def _read(found: Iterator[Found]) -> AsyncIterator[Found]:
     while batch := await asyncio.to_thread(_take, found):
         for item in batch:
             yield item
 
 
-def _take(found: Iterator[Conversation | Problem]) -> list[Conversation | Problem]:
-    return list(islice(found, READ_AHEAD))
+def _take(found: Iterator[Found]) -> list[Found]:
+    batch: list[Found] = []
+    for item in islice(found, READ_AHEAD):
+        batch.append(item)
+        # What is read ahead of one that may be very large is held in memory beside it.
+        if isinstance(item, RecordedConversation):
+            break
+    return batch
 
 
-def _refuse_problems(source: str, formats: list[Format]) -> None:
+def _refuse_problems(source: str, formats: Sequence[AnyFormat]) -> None:
     for found in conversations(source, formats):
         if isinstance(found, Problem):
             raise ImportProblemError(found.file, found.reason, found.line, found.index)
@@ -181,7 +188,7 @@ def _ignore(done: int, name: str) -> None:
     """Takes progress that nobody asked for."""
 
 
-def _report(outcomes: list[ImportedSession | Problem]) -> ImportReport:
+def _report(outcomes: Sequence[Outcome]) -> ImportReport:
     sessions = [outcome for outcome in outcomes if isinstance(outcome, ImportedSession)]
     problems = [outcome for outcome in outcomes if isinstance(outcome, Problem)]
     return ImportReport(

@@ -20,6 +20,11 @@ def looks_like_json(head: bytes) -> bool:
     return bool(_LOOKS_LIKE_JSON.match(head)) or _is_wide_json(head, json.detect_encoding(head))
 
 
+def looks_like_lines(head: bytes) -> bool:
+    """Whether one of the first lines of a file begins like an object, though the file itself may not."""
+    return b'\n{"' in head
+
+
 def looks_like_zip(head: bytes) -> bool:
     """Whether a file begins like a zip, whole or not."""
     return head.startswith(b"PK\x03\x04")

@@ -1,4 +1,4 @@
-"""Opens what a person points at: a file, a folder or a zip, and gives the JSON documents in it one by one."""
+"""Looks at what a person points at, a file, a folder or a zip, and gives its files, those together that belong so."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ import errno
 import os
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
+
+import msgspec
 
 from sessions.importers.conversation import Problem
-from sessions.importers.document import Document, read_document
-from sessions.importers.kind import HEAD_BYTES, looks_like_json, looks_like_zip
+from sessions.importers.sources import BAD_ZIP, FileSource, MemberSource, Source, together
 
-_BAD_ZIP: Final = (ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 _NOTHING_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """What the system says of a link that leads to no file."""
 
 
-def documents(path: str) -> Iterator[Document | Problem]:
-    """The documents at a path, a folder's and a zip's in the order of their names, folders within them included.
+class Unit(msgspec.Struct, frozen=True):
+    """Files that may belong together; `is_given` is true of the one file that a person pointed at."""
+
+    sources: list[Source]
+    is_given: bool = False
+
+
+def units(path: str) -> Iterator[Unit | Problem]:
+    """The files at a path, a folder's and a zip's in the order of their names, folders within them included.
 
     They are named by the path as given, below a folder by the path within it, and in a zip by the member behind the
-    zip's name. Files are told by what they hold, never by their names: in a folder or a zip those that hold no JSON are
-    passed over, and what cannot be opened is a problem. Raises OSError when the path itself cannot be opened.
+    zip's name. What cannot be reached is a problem. Raises OSError when the path itself cannot be opened.
     """
     source = Path(path)
     if source.is_dir():
@@ -33,19 +38,34 @@ def documents(path: str) -> Iterator[Document | Problem]:
     elif zipfile.is_zipfile(source):
         yield from _archive(source, path)
     else:
-        yield read_document(path, source.read_bytes())
+        yield Unit([FileSource(path, source)], is_given=True)
 
 
-def _folder(folder: Path) -> Iterator[Document | Problem]:
+def unopened(name: str, error: Exception) -> Problem:
+    """A file that could not be opened, as a problem."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return Problem(name, f"cannot be opened: {reason or error}")
+
+
+def _folder(folder: Path) -> Iterator[Unit | Problem]:
+    found: dict[str, tuple[Path, OSError | None]] = {}
     for path, failure in _below(folder):
-        name = path.relative_to(folder).as_posix()
-        if failure is not None:
-            yield _unopened(name, failure)
-            continue
-        try:
-            yield from _archive(path, name) if zipfile.is_zipfile(path) else _part(path, name)
-        except OSError as error:
-            yield _unopened(name, error)
+        found[path.relative_to(folder).as_posix()] = path, failure
+    for group in together([FileSource(name, path) for name, (path, _) in found.items()]):
+        readable: list[Source] = []
+        for source in group:
+            path, failure = found[source.name]
+            try:
+                if failure is not None:
+                    raise failure
+                if zipfile.is_zipfile(path):
+                    yield from _archive(path, source.name)
+                else:
+                    readable.append(source)
+            except OSError as error:
+                yield unopened(source.name, error)
+        if readable:
+            yield Unit(readable)
 
 
 def _below(folder: Path) -> list[tuple[Path, OSError | None]]:
@@ -65,39 +85,12 @@ def _below(folder: Path) -> list[tuple[Path, OSError | None]]:
     return sorted(found, key=lambda one: one[0])
 
 
-def _unopened(name: str, error: Exception) -> Problem:
-    reason = error.strerror if isinstance(error, OSError) else None
-    return Problem(name, f"cannot be opened: {reason or error}")
-
-
-def _part(file: Path, name: str) -> Iterator[Document]:
-    with file.open("rb") as stream:
-        head = stream.read(HEAD_BYTES)
-        wanted = looks_like_json(head) or looks_like_zip(head)
-        data = head + stream.read() if wanted else b""
-    if wanted:
-        yield read_document(name, data)
-
-
-def _archive(path: Path, name: str) -> Iterator[Document | Problem]:
+def _archive(path: Path, name: str) -> Iterator[Unit | Problem]:
     try:
-        archive = zipfile.ZipFile(path)
-    except _BAD_ZIP:
+        with zipfile.ZipFile(path) as archive:
+            members = sorted(member for member in archive.namelist() if not member.endswith("/"))
+    except BAD_ZIP:
         yield Problem(name, "not a whole zip file")
         return
-    with archive:
-        for member in sorted(member for member in archive.namelist() if not member.endswith("/")):
-            try:
-                with archive.open(member) as stream:
-                    data = _json_bytes(stream)
-            except (OSError, *_BAD_ZIP) as error:
-                yield _unopened(f"{name}/{member}", error)
-                continue
-            if data is not None:
-                yield read_document(f"{name}/{member}", data)
-
-
-def _json_bytes(stream: IO[bytes]) -> bytes | None:
-    """All bytes of a stream that begins like a JSON document, else None."""
-    head = stream.read(HEAD_BYTES)
-    return head + stream.read() if looks_like_json(head) else None
+    for group in together([MemberSource(f"{name}/{member}", path, member) for member in members]):
+        yield Unit(group)

@@ -7,16 +7,16 @@ import msgspec
 from eventstore.errors import ParentNotFoundError
 from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
 from eventstore.heads import Head
-from eventstore.limits import clean_text
 from eventstore.ports import Tx
 from projections.message import message_text
 from projections.stored import find_message, is_spent
+from sessions.appending import check_open
 from sessions.arguments import checked_session_id
+from sessions.importers.compactions import compaction_events
 from sessions.importers.conversation import Conversation
+from sessions.importers.naming import first_words, session_name
 from sessions.message import accept
 from sessions.store import Store
-
-NAME_CHARACTERS = 80
 
 
 async def write_conversation(store: Store, conversation: Conversation) -> int:
@@ -27,15 +27,15 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
     selected since. What was deleted stays deleted, and what is new below it hangs on what is left above.
     """
     session_id = checked_session_id(conversation.session_id, store)
-    name = _cut(clean_text(conversation.title or _first_words(conversation)), store.limits.title_bytes)
+    name = session_name(conversation.title or _first_words(conversation), store.limits)
     messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
 
     parents = {message.id: parent_id for message, parent_id in messages}
 
     def decide(tx: Tx, head: Head) -> tuple[list[Event], int]:
-        tx.flush()
+        check_open(tx, head)
         events: list[Event] = []
-        added: set[str] = set()
+        added: dict[str, str | None] = {}
 
         def is_stored(message_id: str) -> bool:
             return head.version > 0 and find_message(tx, head.stream_no, message_id) is not None
@@ -65,10 +65,11 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
             if under is not None and under not in added and not is_stored(under):
                 raise ParentNotFoundError(session_id, under)
             events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=under))
-            added.add(message.id)
+            added[message.id] = under
             tip = message.id
         if added and conversation.leaf_id not in (None, tip) and not was_deleted(str(conversation.leaf_id)):
             events.append(LeafSelected(message_id=str(conversation.leaf_id)))
+        events += compaction_events(tx, head, conversation.overlays, added)
         return events, len(added)
 
     committed = await store.log.transact(session_id, decide)
@@ -77,12 +78,6 @@ async def write_conversation(store: Store, conversation: Conversation) -> int:
 
 def _first_words(conversation: Conversation) -> str:
     for one in conversation.messages:
-        text = " ".join(message_text(one.message).split())
-        if one.message["role"] == "user" and text:
-            return text if len(text) <= NAME_CHARACTERS else text[:NAME_CHARACTERS].rstrip() + "…"
+        if one.message["role"] == "user" and (words := first_words(message_text(one.message))):
+            return words
     return conversation.source_id
-
-
-def _cut(text: str, most_bytes: int) -> str:
-    """The text, or as much of its beginning as the limit of titles allows: a long title is no reason to lose a chat."""
-    return text.encode()[:most_bytes].decode(errors="ignore")

@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
 def locked() -> dict[str, str]:
     """Return the locked version of each distribution, by its normal name."""
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = (line.removesuffix(" \\").split("==") for line in lines if line[:1].isalnum())
+    pins = (line.removesuffix(" \\").partition(" ;")[0].split("==") for line in lines if line[:1].isalnum())
     return {canonicalize_name(name): version for name, version in pins}
 
 
@@ -57,6 +57,14 @@ def test_lock_is_of_this_project(needed: str) -> None:
     """Every dependency in pyproject.toml is locked, to a version it allows."""
     requirement = Requirement(needed)
     assert locked()[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_lock_says_where() -> None:
+    """What cannot be had everywhere is locked with the condition that pyproject.toml gives it."""
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    found = {Requirement(line.removesuffix(" \\")) for line in lines if line[:1].isalnum() and ";" in line}
+    wanted = map(Requirement, PROJECT["optional-dependencies"]["test"])
+    assert {(one.name, one.marker) for one in found} == {(one.name, one.marker) for one in wanted if one.marker}
 
 
 @pytest.mark.parametrize("name", ["aiosqlite", "pystemmer"])

@@ -84,6 +84,13 @@ def test_new_session(url: str) -> None:
     assert say(url, "--expect", "0").code == 4
 
 
+def test_last_used_session_is_no_new_one(url: str) -> None:
+    """A new session cannot be called @, which means the one used last."""
+    ran = eventstore("append", "@", "--expect", "0", "--role", "user", "--text", "Hi", "--store", url)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: @ means a session that is there")
+
+
 def test_new_store(tmp_path: Path) -> None:
     """A store that is not there is made with its first session, and not without being asked for."""
     url = f"sqlite:///{tmp_path / 'new.db'}"

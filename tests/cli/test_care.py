@@ -56,7 +56,8 @@ def test_rebuild_mends_projections(url: str) -> None:
     assert ran.code == 5
     assert f"eventstore rebuild --store {url}" in ran.err
     rebuilt = eventstore("rebuild", "--store", url).value
-    assert (rebuilt["events"], set(rebuilt["projections"])) == (11, {"message_tree", "search_index", "directory"})
+    assert rebuilt["events"] == 11
+    assert {"message_tree", "search_index", "directory"} <= set(rebuilt["projections"])
     assert eventstore("verify", "--store", url).code == 0
 
 

@@ -54,7 +54,7 @@ def test_walk(place: Path) -> None:
 def test_advice_works() -> None:
     """Every command that the demo says to try next works as it stands."""
     advised = commands(eventstore("demo").out)
-    assert len(advised) == 9
+    assert len(advised) == 12
     for command in advised:
         follows = command[0] == "tail"
         ran = eventstore(*command, *(["--exit"] if follows else []))

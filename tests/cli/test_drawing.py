@@ -1,26 +1,34 @@
 from __future__ import annotations
 
+import datetime as dt
 import math
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from projections.compactions import Compaction
 from projections.overview import Place
-from replay.cli.drawing import ASIDE, CURRENT, ON_PATH, Line, Tree
+from replay.cli.drawing import ASIDE, COVERED, CURRENT, ON_PATH, SUMMARY, Line, Tree
 
 Parents = Sequence[int | None]
 
 
-def tree_of(parents: Parents, current: int | None) -> Tree:
+def tree_of(parents: Parents, current: int | None, spans: Sequence[tuple[int, int]] = ()) -> Tree:
     """Return the tree in which the n-th message hangs below the message that `parents` names n-th."""
     places = [
         Place(id=str(at), parent_id=None if parent is None else str(parent), role="user")
         for at, parent in enumerate(parents)
     ]
-    return Tree(places, None if current is None else str(current))
+    now = dt.datetime.now(dt.UTC)
+    compactions = [
+        Compaction(str(number), "", str(first), str(last), now, stale=False)
+        for number, (first, last) in enumerate(spans)
+    ]
+    return Tree(places, None if current is None else str(current), compactions)
 
 
 def parents_drawn(lines: Sequence[Line | None]) -> dict[int, int | None]:
@@ -128,3 +136,45 @@ def test_branches_at_every_message() -> None:
     parents[1] = 0
     lines = list(tree_of(parents, size - 2).draw(full=True))
     assert {line.lead for line in lines if line} == {"", "├─"}
+
+
+def to_root(parents: Parents, at: int) -> list[int]:
+    """Return a message and those above it."""
+    found = [at]
+    while (parent := parents[found[-1]]) is not None:
+        found.append(parent)
+    return found
+
+
+def stretch(parents: Parents, first: int, last: int) -> list[int]:
+    """Return the messages from one up to another on its path; none when it is not on that."""
+    path = to_root(parents, last)
+    return path[: path.index(first) + 1] if first in path else []
+
+
+@given(st.data())
+def test_compactions_are_drawn(data: st.DataObject) -> None:
+    """However compactions overlap, all messages are drawn, and on the path the newest of those that overlap are."""
+    size = data.draw(st.integers(1, 20))
+    parents = [None, *(data.draw(st.none() | st.integers(0, at - 1)) for at in range(1, size))]
+    current = data.draw(st.integers(0, size - 1))
+    ends = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
+    spans = [span for span in data.draw(st.lists(ends, max_size=5)) if stretch(parents, *span)]
+    path = set(to_root(parents, current))
+    shown: list[int] = []
+    covered: set[int] = set()
+    for number, span in reversed(list(enumerate(spans))):
+        members = set(stretch(parents, *span))
+        if span[1] not in path:
+            shown.append(number)
+        elif not members & covered:
+            shown.append(number)
+            covered |= members
+    lines = [line for line in tree_of(parents, current, spans).draw(full=True) if line is not None]
+    assert sorted(int(line.compaction.id) for line in lines if line.compaction) == sorted(shown)
+    assert sorted(line.index for line in lines if line.index is not None) == list(range(size))
+    for before, line in pairwise(lines):
+        if before.compaction is not None:
+            assert before.glyph == SUMMARY
+            assert line.compaction is not None or str(line.index) == before.compaction.from_message_id
+    assert {line.index for line in lines if line.glyph == COVERED} == covered - {current}

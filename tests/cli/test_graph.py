@@ -33,6 +33,48 @@ def test_nodes_in_a_pipe(url: str) -> None:
     assert [node["id"] for node in nodes if node["on_path"]] == ["m1", "m2", "m3", "m4"]
 
 
+def test_compacted_span_is_marked(changed: str) -> None:
+    """A line before the first message of a compaction names its ends, whether it is stale, and its summary."""
+    assert eventstore("graph", "s", "--store", changed, "--table").lines == [
+        "Changes (4 messages, 1 branch)",
+        "≡ m1 to m2 compacted: What was said at first.",
+        "◍ m1  user       one",
+        "◍ m2  assistant  two new lines",
+        "● m4  assistant  four",
+        "◉ m5  user       five  ← current leaf",
+    ]
+    nodes = eventstore("graph", "s", "--store", changed).records
+    assert [node["compaction"] is None for node in nodes] == [False, False, True, True]
+
+
+def test_compactions_of_branches(make_store: Callable[[Fill], str]) -> None:
+    """Of overlapping compactions the newest is drawn, one off the current branch too, in lines that fit."""
+
+    async def fill(manager: SessionManager) -> None:
+        session = manager.get_session("s")
+        messages = said(*map(str, range(1, 13)))
+        await session.append_messages(messages)
+        await session.append_message({**messages[0], "id": "aside"}, "m1")
+        await session.select_leaf("m12")
+        await session.add_compaction("Older.", "m2", "m4")
+        await session.add_compaction("Newer, in many words: " + "word " * 50, "m2", "m8")
+        await session.add_compaction("Beside.", "m1", "aside")
+        await session.update_message({**messages[6], "parts": []})
+
+    url = make_store(fill)
+    lines = eventstore("graph", "s", "--store", url, "--table").lines
+    assert [line for line in lines if "≡" in line or "┊" in line] == [
+        "≡ m1 to aside compacted: Beside.",
+        "≡ m2 to m8 compacted, stale: Newer, in many words: word word word word word wor…",
+        "┊ 4 messages",
+    ]
+    assert max(map(len, lines)) == 80
+    nodes = {node["id"]: node["compaction"] for node in eventstore("graph", "s", "--store", url).records}
+    # The first message is covered on the other branch alone.
+    assert [name for name, compaction in nodes.items() if compaction is None] == ["m1", "m9", "m10", "m11", "m12"]
+    assert nodes["m2"] == nodes["m8"] != nodes["aside"]
+
+
 def test_session_without_messages(url: str) -> None:
     """A session without messages has a graph of its name alone, and no nodes."""
     assert eventstore("graph", "empty", "--store", url, "--table").lines == ["Nothing yet (0 messages, 0 branches)"]

@@ -67,6 +67,7 @@ def test_choice_of_a_session(url: str, arguments: list[str], expected: list[int]
         (["-n", "2"], [10, 11]),
         (["--from", "3", "-n", "2"], [3, 4]),
         (["--from", "99"], []),
+        (["--from", "9" * 30], []),
         (["--from", "today"], list(range(1, 12))),
         (["--from", "2999-01-01T00:00Z"], []),
         (["--type", "session_created", "-n", "2"], [2, 5]),
@@ -113,6 +114,8 @@ def test_neither_or_both(url: str) -> None:
         ("2h", NOW - dt.timedelta(hours=2)),
         ("90s", NOW - dt.timedelta(seconds=90)),
         ("3w", NOW - dt.timedelta(weeks=3)),
+        ("1h30m", NOW - dt.timedelta(minutes=90)),
+        ("2 days", NOW - dt.timedelta(days=2)),
         ("2026-05-01T12:00Z", dt.datetime(2026, 5, 1, 12, tzinfo=dt.UTC)),
         ("2026-05-01T12:00+02:00", dt.datetime(2026, 5, 1, 10, tzinfo=dt.UTC)),
         ("2026-05-01", dt.datetime(2026, 5, 1).astimezone(dt.UTC)),
@@ -125,7 +128,7 @@ def test_start_is_understood(text: str, expected: object) -> None:
     assert parse_start(text, NOW) == expected
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2 h", "-5", "2026-13-01", "5y"])
+@pytest.mark.parametrize("text", ["", "soon", "-5", "-2h", "12:30", "2026-13-01", "5y", "9" * 20 + "w", "9" * 5_000])
 def test_start_is_refused(text: str) -> None:
     """What is neither a position nor a time is a usage error that names examples."""
     with pytest.raises(Failure) as refused:

@@ -17,7 +17,12 @@ READING = [
     ["event", "6"],
     ["tail", "--all", "--from", "start", "--exit"],
     ["search", "walk"],
+    ["export", "walk"],
     ["verify"],
+    ["status"],
+    ["stats"],
+    ["doctor"],
+    ["migrate"],
     ["path"],
 ]
 
@@ -94,9 +99,9 @@ def test_projection_that_must_be_filled_again(tmp_path: Path, url: str) -> None:
     assert (ran.code, ran.out) == (8, "")
     assert ran.err == (
         f"error: {tmp_path / 'store.db'} has to be filled again from its log\n"
-        f"hint: `eventstore rebuild --store {url}` does that\n"
+        f"hint: `eventstore migrate --store {url}` brings it up to date\n"
     )
-    assert eventstore("rebuild", "--store", url).code == 0
+    assert eventstore("migrate", "--store", url).code == 0
     assert eventstore("ls", "--store", url).code == 0
 
 
@@ -122,7 +127,9 @@ def test_store_of_another_schema(tmp_path: Path, url: str) -> None:
     connection.close()
     ran = eventstore("ls", "--store", url)
     assert (ran.code, ran.out) == (8, "")
-    assert "999" in ran.err
+    error, hint = ran.err.splitlines()
+    assert "999" in error
+    assert "newer" in hint
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ def test_help_lists_the_commands() -> None:
     """Help lists every command there is, and nothing is listed that is not there."""
     out = eventstore("--help").out
     listed = [line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line.startswith("  ")]
-    commands = "demo import ls show graph log event tail search append verify rebuild path".split()
+    commands = "demo import ls show graph log event tail search append fork export verify rebuild".split()
+    commands += "status stats doctor schema migrate path".split()
     assert listed[: len(commands)] == commands
     assert all(eventstore(name, "--help").code == 0 for name in commands)
 
@@ -117,6 +118,23 @@ def test_interrupted(url: str) -> None:
         assert (child.stdout.read(), child.stderr.read()) == (b"", b"interrupted\n")
 
 
+def open_files(pid: int) -> set[str]:
+    """Return the names of the files that a process has open."""
+    found: set[str] = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        # It may be closed between the two looks.
+        with contextlib.suppress(FileNotFoundError):
+            found.add(file.readlink().name)
+    return found
+
+
+def wait_for_store(pid: int) -> None:
+    """Wait until a process has opened a store, and has had the time to wait for its lock."""
+    while Path("/proc").is_dir() and "store.db" not in open_files(pid):
+        time.sleep(0.05)
+    time.sleep(2)
+
+
 def test_interrupted_while_locked(url: str, tmp_path: Path) -> None:
     """Ctrl-C ends an import soon, though another process keeps the store locked, and says how to go on."""
     source = Path(__file__).parents[1] / "fixtures" / "shared" / "chatgpt" / "tree-branches"
@@ -128,7 +146,7 @@ def test_interrupted_while_locked(url: str, tmp_path: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as child:
-            time.sleep(2)
+            wait_for_store(child.pid)
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=10)
     assert (child.returncode, out) == (130, b"")

@@ -6,17 +6,24 @@ import pytest
 from eventstore.events import (
     EVENT_TYPES,
     CompactionAdded,
+    ContextBlockRemoved,
+    ContextBlockSet,
+    ContextEntryRemoved,
+    ContextEntrySet,
     Event,
     LeafSelected,
     MessageAppended,
     MessagesCleared,
     MessagesDeleted,
     MessageUpdated,
+    PromptFrozen,
     SessionCreated,
     SessionDeleted,
     SessionEnded,
     SessionForked,
     SessionRenamed,
+    SkillLoaded,
+    SkillUnloaded,
     UsageAdded,
 )
 from replay.cli.summaries import SUMMARIES, summary_of
@@ -38,6 +45,13 @@ EVENTS: list[tuple[Event, str]] = [
     (MessagesCleared(), "all messages and compactions"),
     (LeafSelected(message_id="m\u202e"), "m\ufffd"),
     (CompactionAdded(id="c", summary="All\nof it.", from_message_id="a", to_message_id="b"), "a to b: All of it."),
+    (ContextBlockSet(label="memory", content="Likes\ntea."), "memory: Likes tea."),
+    (ContextBlockRemoved(label="memory"), "memory"),
+    (ContextEntrySet(key="tea", content="Boil water."), "tea: Boil water."),
+    (ContextEntryRemoved(key="tea"), "tea"),
+    (PromptFrozen(prompt="Be brief."), "9 characters"),
+    (SkillLoaded(label="skills", key="tea"), "skills: tea"),
+    (SkillUnloaded(label="skills", key="tea"), "skills: tea"),
 ]
 
 

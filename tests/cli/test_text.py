@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.cli.text import ShortIds, age, clock, compact, counted, first_words, label, one_line, visible
+from replay.cli.text import ShortIds, age, clock, compact, counted, first_words, label, one_line, size, visible
 
 NOW = dt.datetime(2026, 5, 2, 12, tzinfo=dt.UTC)
 
@@ -113,3 +113,20 @@ def test_first_words() -> None:
     assert first_words({"parts": [empty, text]}) == "two lines"
     assert first_words({"parts": [empty, {"type": "file", "filename": "a.png"}]}) == "[a.png]"
     assert first_words({"parts": []}) == "[empty]"
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (123_456, "123 kB"),
+        (5_000_000, "5.0 MB"),
+        (2 * 10**9, "2.0 GB"),
+        (3 * 10**15, "3,000.0 TB"),
+    ],
+)
+def test_size(number: int, expected: str) -> None:
+    """A number of bytes is told in its largest unit."""
+    assert size(number) == expected

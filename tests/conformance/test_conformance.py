@@ -5,6 +5,7 @@ import asyncio
 import collections
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +30,27 @@ AREAS = {
     "random_tree": 9,
     "random_rough": 6,
     "tokens": 7,
-    "manager": 12,
+    "manager": 18,
     "fork_split": 9,
-    "random_manager": 3,
+    "random_manager": 7,
+    "context_blocks": 18,
+    "system_prompt": 12,
+    "tools": 11,
+    "skills": 11,
+    "search_blocks": 7,
+    "entry_key": 3,
+    "provider": 2,
 }
 """The areas whose calls are built, with the number of their scenarios that hold here as they were recorded."""
 
-NOT_BUILT = {
-    *("contexts", "cached_prompt", "searchable_history"),
-    *("on_compaction", "compact_after", "on_compaction_error", "token_counter"),
-    *("call_tool", "list_tools", "hold_tools"),
-    *("add_context", "with_context", "remove_context", "get_context_block", "get_context_blocks"),
-    *("replace_context_block", "append_context_block", "freeze_system_prompt", "refresh_system_prompt"),
-}
-"""The calls, and the settings of sessions and managers, that a scenario of these areas may ask for too early."""
+NOT_BUILT = {"on_compaction", "compact_after", "on_compaction_error", "token_counter", "broadcaster"}
+"""The settings of sessions and managers that a scenario of these areas may ask for too early."""
 
-FOR_LATER = {"manager": 8, "random_manager": 4}
+FOR_LATER = {"manager": 2, "random_context": 7}
 """How many scenarios of these areas do."""
+
+DECIDED_OTHERWISE = {"skills/deleted-load-message"}
+"""Scenarios that do not hold, for a rule of our own: deleting the last copy of a skill's body unloads it at once."""
 
 NEED_A_FILE = {
     "tree/reopen-finds-leaf-created-in-same-second",
@@ -54,6 +59,13 @@ NEED_A_FILE = {
     *(f"random/tree-{number}" for number in ("04", "07", "08", "09", "11", "12", "14", "15")),
     *(f"random/rough-{number}" for number in ("01", "06")),
     "manager/persists-across-reopen",
+    "manager/contexts-per-session",
+    "system_prompt/cached-prompt-survives-reopen",
+    "system_prompt/without-cache-reopen-rerenders",
+    "skills/block-added-later-restores",
+    "skills/restore-honours-unload-results",
+    "skills/restore-order-load-unload-load",
+    "skills/static-tool-part-with-tool-name",
 }
 """The scenarios that open their store again, which one in memory does not survive."""
 
@@ -68,20 +80,23 @@ def operations(scenario: Any) -> set[str]:
 
 def settings(scenario: Any) -> set[str]:
     """Return what the sessions and managers of a scenario are opened with."""
-    opening = [step for step in scenario["steps"] if step["op"].startswith("open_")]
-    return {name for step in opening for name, value in step["args"].items() if value}
+    opening = [step["args"] for step in scenario["steps"] if step["op"].startswith("open_")]
+    # Over a session provider a scenario's sessions have no publisher, whatever it says.
+    given = [(args, name) for args in opening for name, value in args.items() if value]
+    return {name for args, name in given if name != "broadcaster" or args.get("storage") != "provider"}
 
 
 def is_built(scenario: Any) -> bool:
     """Return whether everything that a scenario asks for is there."""
-    calls = {operation.rpartition(".")[2] for operation in operations(scenario)}
-    return not NOT_BUILT & (calls | settings(scenario))
+    return not NOT_BUILT & settings(scenario)
 
 
 WANTED = [
     scenario
     for scenario in run.read_scenarios(HERE / "vectors")
-    if scenario["area"] in AREAS and run.is_wanted(scenario, run.override_of(scenario, OVERRIDES), "sqlite")
+    if scenario["area"] in AREAS | FOR_LATER
+    and scenario["name"] not in DECIDED_OTHERWISE
+    and run.is_wanted(scenario, run.override_of(scenario, OVERRIDES), "sqlite")
 ]
 SCENARIOS = [scenario for scenario in WANTED if is_built(scenario)]
 LATER = [scenario for scenario in WANTED if not is_built(scenario)]
@@ -111,7 +126,7 @@ def test_scenario(scenario: Any, store: str) -> None:
 def test_scenario_for_later(scenario: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A recorded scenario that is left out holds up to a call that is still missing."""
     assert outcome(scenario, "sqlite") == "failed"
-    assert "  AttributeError: 'SessionManager' object has no attribute" in capsys.readouterr().out
+    assert re.search(r"  AttributeError: 'Session(Manager)?' object has no attribute", capsys.readouterr().out)
 
 
 def test_only_reopening_needs_a_file() -> None:

@@ -11,25 +11,36 @@ import pytest
 from eventstore import rows
 from eventstore.events import (
     EVENT_TYPES,
+    ContextBlockRemoved,
+    ContextBlockSet,
+    ContextEntryRemoved,
+    ContextEntrySet,
     Event,
+    PromptFrozen,
     SessionDeleted,
     SessionEnded,
     SessionForked,
     SessionRenamed,
+    SkillLoaded,
+    SkillUnloaded,
     UsageAdded,
 )
 from eventstore.group import apply
 from eventstore.log import EventLog, fold
 from eventstore.ports import Derived, Tx
 from eventstore.statements import Row
-from projections import Directory, MessageTree, Projection, SearchIndex
+from projections import ContextBlocks, ContextEntries, Directory, MessageTree, Projection, SearchIndex, Skills
 from tests.eventstore.support import NOON, Tally, created, message, note, opened, sql
+from tests.projections.skill_messages import loading, reloading
 from tests.projections.support import cleared, compacted, deleted, updated
 
 MAKERS: dict[str, Callable[[], Projection]] = {
     "search_index": SearchIndex,
     "message_tree": lambda: MessageTree(len),
     "directory": Directory,
+    "context_blocks": ContextBlocks,
+    "context_entries": ContextEntries,
+    "skills": lambda: Skills(len),
     "tally": Tally,
 }
 """Every projection, in the order in which they are applied: a derived one before the one it is filled from."""
@@ -81,6 +92,34 @@ STORY: Sequence[tuple[str, Event]] = (
     ("t", UsageAdded(input_tokens=5, output_tokens=0, cost=0.2)),
     ("brief", created("Created and deleted")),
     ("brief", SessionDeleted()),
+    ("s", ContextBlockSet(label="memory", content="first")),
+    ("context:key", ContextBlockSet(label="key", content="shared")),
+    ("s", ContextBlockSet(label="memory", content="second")),
+    ("s", ContextBlockSet(label="notes", content="soon gone")),
+    ("s", PromptFrozen(prompt="one")),
+    ("s", ContextBlockRemoved(label="notes")),
+    ("t", ContextBlockSet(label="notes", content="")),
+    ("s", PromptFrozen(prompt="")),
+    ("search:kb", ContextEntrySet(key="plan", content="The release is on Tuesday")),
+    ("search:kb", ContextEntrySet(key="garden", content="The garden needs watering")),
+    ("search:other", ContextEntrySet(key="plan", content="Another plan")),
+    ("search:kb", ContextEntrySet(key="plan", content="The release is on Friday")),
+    ("search:kb", ContextEntryRemoved(key="garden")),
+    ("search:kb", ContextEntrySet(key="garden", content="The garden has enough water")),
+    ("s", SkillLoaded(label="skills", key="tea")),
+    ("s", loading("l1", "skills", "tea", "Boil water.")),
+    ("t", SkillLoaded(label="skills", key="tea")),
+    ("s", loading("l2", "skills", "bike", "Check the tyres.")),
+    ("s", SkillUnloaded(label="skills", key="tea")),
+    ("s", loading("l3", "skills", "tea", "Boil water.")),
+    ("s", reloading("l1", "skills", "bike", "Check the tyres.")),
+    ("s", deleted("l2")),
+    ("s", SkillLoaded(label="skills", key="map")),
+    ("last", SkillLoaded(label="skills", key="map")),
+    ("last", loading("l1", "skills", "map", "North is up.")),
+    ("last", ContextBlockSet(label="memory", content="private")),
+    ("last", PromptFrozen(prompt="private")),
+    ("last", SessionDeleted()),
 )
 
 
@@ -212,6 +251,14 @@ async def test_it_goes_on_after_a_rebuild(log: EventLog, projection: Projection)
         ("t", UsageAdded(input_tokens=1, output_tokens=1, cost=0.3)),
         ("u", message("a", "soon to be deleted")),
         ("u", SessionDeleted()),
+        ("s", ContextBlockSet(label="memory", content="third")),
+        ("s", ContextBlockSet(label="notes", content="back again")),
+        ("s", PromptFrozen(prompt="two")),
+        ("search:kb", ContextEntrySet(key="plan", content="The release is over")),
+        ("search:kb", ContextEntryRemoved(key="garden")),
+        ("s", SkillUnloaded(label="skills", key="tea")),
+        ("s", loading("l4", "skills", "map", "North is up.")),
+        ("t", cleared()),
     )
     for stream_id, event in more:
         await log.append(stream_id, [event])
@@ -270,9 +317,17 @@ async def test_it_passes_over_events_that_nobody_understands(log: EventLog, proj
     after = await dump(log, projection)
     assert [row[0] for row in after] == [row[0] for row in before]
 
+    more: Sequence[Event] = (
+        message("h", "and on", "c"),
+        note("h"),
+        ContextBlockSet(label="memory", content="on"),
+        ContextEntrySet(key="new", content="on"),
+        SkillLoaded(label="skills", key="new"),
+    )
+
     def go_on(tx: Tx) -> None:
         page, _ = rows.page_of_all(tx, 0, None)
-        for number, event in enumerate((message("h", "and on", "c"), note("h")), start=10_000):
+        for number, event in enumerate(more, start=10_000):
             given = {"event": event, "type": event.type, "position": number, "version": number}
             apply(tx, projection, [msgspec.structs.replace(page[0], **given)])
 

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
 
 from eventstore.publisher import QUEUE, InProcessPublisher
+from eventstore.redis_publisher import RedisPublisher
 from tests.eventstore.support import eventually
 
-Followed = InProcessPublisher
+Followed = InProcessPublisher | RedisPublisher
 
 
-@pytest.fixture(params=[InProcessPublisher])
-def publisher(request: pytest.FixtureRequest) -> Followed:
+@pytest.fixture(params=["in process", "redis"])
+async def publisher(request: pytest.FixtureRequest) -> AsyncIterator[Followed]:
     """Return a publisher that can be followed."""
-    make: Callable[[], Followed] = request.param
-    return make()
+    made: Followed = InProcessPublisher()
+    if request.param == "redis":
+        made = RedisPublisher(request.getfixturevalue("redis_url"), channel_prefix=f"{uuid.uuid4()}:")
+    yield made
+    await made.close()
+
+
+async def heard_by(publisher: Followed, count: int, channel: str = "c") -> None:
+    """Wait until so many follow a channel, and will hear what is published next."""
+    await eventually(lambda: publisher.followers(channel) == count)
+    if isinstance(publisher, RedisPublisher):
+        await eventually(lambda: channel in publisher._live)
+
+
+async def gone_out(publisher: Followed, count: int) -> None:
+    """Wait until so many messages have come to whoever followed."""
+    if isinstance(publisher, RedisPublisher):
+        await eventually(lambda: publisher.sent == count)
 
 
 async def follow(publisher: Followed, channel: str = "c") -> tuple[list[Any], asyncio.Task[None]]:
@@ -29,8 +47,9 @@ async def follow(publisher: Followed, channel: str = "c") -> tuple[list[Any], as
         async for message in publisher.subscribe(channel):
             heard.append(message["n"])  # noqa: PERF401 - what was heard so far is looked at meanwhile
 
+    before = publisher.followers(channel)
     task = asyncio.create_task(listen())
-    await asyncio.sleep(0.005)
+    await heard_by(publisher, before + 1, channel)
     return heard, task
 
 
@@ -40,11 +59,12 @@ async def take(messages: AsyncIterator[dict[str, Any]], count: int) -> list[Any]
         return [(await anext(messages))["n"] for _ in range(count)]
 
 
-async def begun(publisher: Followed, channel: str = "c") -> AsyncIterator[dict[str, Any]]:
+async def begun(publisher: Followed, channel: str = "c") -> AsyncGenerator[dict[str, Any], None]:
     """Return a subscription that has begun: it has heard one message."""
+    before = publisher.followers(channel)
     messages = publisher.subscribe(channel)
     first = asyncio.ensure_future(anext(messages))
-    await asyncio.sleep(0.005)
+    await heard_by(publisher, before + 1, channel)
     await publisher.publish(channel, {"n": "first"})
     await first
     return messages
@@ -64,7 +84,8 @@ async def test_messages_come_in_order(publisher: Followed) -> None:
 async def test_publishing_to_nobody(publisher: Followed) -> None:
     """Publishing where nobody listens does nothing, and nothing of it is heard later."""
     await publisher.publish("c", {"n": 1})
-    assert not publisher.listening("c")
+    await gone_out(publisher, 1)
+    assert publisher.followers("c") == 0
     messages = await begun(publisher)
     await publisher.publish("c", {"n": 2})
     assert await take(messages, 1) == [2]
@@ -108,16 +129,16 @@ async def test_dropped_follower_is_forgotten(publisher: Followed) -> None:
     """A follower that was dropped, cancelled or closed is forgotten without a further message."""
     _, task = await follow(publisher)
     task.cancel()
-    await eventually(lambda: not publisher.listening("c"))
+    await eventually(lambda: publisher.followers("c") == 0)
     messages = await begun(publisher)
-    await messages.aclose()  # type: ignore[attr-defined]
-    assert not publisher.listening("c")
+    await messages.aclose()
+    assert publisher.followers("c") == 0
     dropped = await begun(publisher)
     del dropped
-    await eventually(lambda: not publisher.listening("c"))
+    await eventually(lambda: publisher.followers("c") == 0)
     unread = publisher.subscribe("c")
     del unread
-    assert not publisher.listening("c")
+    assert publisher.followers("c") == 0
 
 
 async def test_follower_that_leaves_disturbs_nobody(publisher: Followed) -> None:
@@ -125,23 +146,33 @@ async def test_follower_that_leaves_disturbs_nobody(publisher: Followed) -> None
     staying, leaving = await begun(publisher), await begun(publisher)
     await take(staying, 1)
     await publisher.publish("c", {"n": 1})
-    await leaving.aclose()  # type: ignore[attr-defined]
+    await leaving.aclose()
     await publisher.publish("c", {"n": 2})
     assert await take(staying, 2) == [1, 2]
+
+
+async def test_listening() -> None:
+    """Only who knows all that could listen says that making a message is not worth it."""
+    here, anywhere = InProcessPublisher(), RedisPublisher("redis://localhost")
+    assert (here.listening("c"), anywhere.listening("c")) == (False, True)
+    _, task = await follow(here)
+    assert (here.listening("c"), here.listening("other")) == (True, False)
+    task.cancel()
+    await eventually(lambda: not here.listening("c"))
 
 
 async def test_close_ends_followers(publisher: Followed) -> None:
     """Closing ends the followers that wait, that are busy with a message and that have not begun."""
     _, waiting = await follow(publisher)
     busy, unread = await begun(publisher), publisher.subscribe("c")
-    publisher.close()
+    await publisher.close()
     async with asyncio.timeout(2):
         await waiting
         assert [message async for message in busy] == []
         assert [message async for message in unread] == []
-    assert not publisher.listening("c")
+    assert publisher.followers("c") == 0
     await publisher.publish("c", {"n": 1})
-    publisher.close()
+    await publisher.close()
 
 
 async def test_what_was_published_before_close_is_heard(publisher: Followed) -> None:
@@ -150,7 +181,7 @@ async def test_what_was_published_before_close_is_heard(publisher: Followed) -> 
     busy = await begun(publisher)
     for number in range(3):
         await publisher.publish("c", {"n": number})
-    publisher.close()
+    await publisher.close()
     async with asyncio.timeout(2):
         await task
         assert [message["n"] async for message in busy] == [0, 1, 2]

@@ -12,16 +12,19 @@ from collections.abc import Iterator
 import msgspec
 
 from eventstore.events import EVENT_TYPES, Event
-from projections import Directory, MessageTree, SearchIndex
+from projections import ContextBlocks, ContextEntries, Directory, Imports, MessageTree, SearchIndex, Skills
 from tests.docs.pages import REFERENCE
 
 PAGE = REFERENCE / "events.md"
 BEGIN = "<!-- made from eventstore/events.py by `python -m tests.docs.catalogue` -->"
 END = "<!-- end of what is made -->"
+PROJECTIONS = (MessageTree, SearchIndex, Skills, ContextBlocks, ContextEntries, Directory, Imports)
 
 _KINDS: dict[type[msgspec.inspect.Type], str] = {
     msgspec.inspect.StrType: "string",
     msgspec.inspect.NoneType: "null",
+    msgspec.inspect.IntType: "whole number",
+    msgspec.inspect.FloatType: "number",
     msgspec.inspect.DateTimeType: "ISO-8601 time",
     msgspec.inspect.DictType: "object",
     msgspec.inspect.RawType: "JSON, as it came in",
@@ -50,7 +53,7 @@ def _entry(kind: type[Event]) -> Iterator[str]:
     yield f"| `type` | `{info.tag}` | always there |"
     for field in info.fields:
         yield f"| `{field.encode_name}` | {_kind(field.type)} | {_presence(field)} |"
-    handlers = [known.name for known in (MessageTree, SearchIndex, Directory) if info.tag in known.handles]
+    handlers = [known.name for known in PROJECTIONS if info.tag in known.handles]
     yield ""
     yield f"Folded by: {', '.join(f'`{handler}`' for handler in handlers)}."
     yield ""

@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -30,6 +31,7 @@ from replay.cli.app import run
 sys.exit(next(filter(None, map(run, json.loads(sys.argv[1]))), 0))
 """
 """One process for all commands of a block, up to the first that fails."""
+_EXPORT = re.compile(r"export (EVENTSTORE_[A-Z]+)=(\S+)")
 _ANYTHING = "…"
 """In what a page says is printed: any text of a line or, alone in a line, any lines."""
 
@@ -39,7 +41,7 @@ def run_examples(page: Path) -> None:
 
     A block of `python` may await; a block of `text output` behind it is what it prints. A block of `console` holds
     commands and what they print on a terminal of 80 columns; `exit=5` says with which code the last one ends, else
-    all end with 0. In a block of `sh` the lines that start with `eventstore` are run.
+    all end with 0. In a block of `sh` the lines that start with `eventstore` are run, and an `export` holds from then on.
     """
     namespace: dict[str, Any] = {"__name__": "page"}
     with asyncio.Runner() as runner:
@@ -92,6 +94,7 @@ def _run_python(runner: asyncio.Runner, namespace: dict[str, Any], block: Block,
 
 
 def _run_shell(block: Block, where: str) -> None:
+    os.environ.update(found.groups() for line in block.text.splitlines() if (found := _EXPORT.fullmatch(line)))
     ours = [command[1:] for command in commands(block)]
     ran = subprocess.run(
         [sys.executable, "-c", _RUN_ALL, json.dumps(ours)],

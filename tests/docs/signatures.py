@@ -51,4 +51,12 @@ def _default(parameter: inspect.Parameter) -> str:
     value = parameter.default
     if value is parameter.empty:
         return ""
-    return f"={value.name}" if isinstance(value, enum.Enum) else f"={value!r}"
+    if value is ...:
+        return "=..."
+    return f"={_name(value)}"
+
+
+def _name(value: Any) -> str:
+    if inspect.isfunction(value):
+        return value.__name__
+    return value.name if isinstance(value, enum.Enum) else repr(value)

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from replay.cli.app import app
-from replay.cli.failures import EXIT_CODES, FAILURE, INTERRUPTED
+from replay.cli.failures import EXIT_CODES, FAILURE, INTERRUPTED, PRINTS
 from tests.docs.pages import REFERENCE, codes, rows, sections
 
 PAGE = REFERENCE / "cli.md"
@@ -57,17 +57,21 @@ def test_options_are_described(command: str) -> None:
 
 
 def test_shared_options_are_described() -> None:
-    """The options of every command are described once, and the formats are those of every command but one."""
+    """The options of every command are described once, and the formats are those of every command but those named."""
     assert described("Options of every command") == SHARED | FORMATS
     assert all(options(command) >= SHARED - {"-h", "--help"} for command in COMMANDS)
-    assert {command for command in COMMANDS if not options(command) >= FORMATS} == {"demo"}
+    assert {command for command in COMMANDS if not options(command) >= FORMATS} == set(PRINTS)
 
 
 def test_options_before_the_command() -> None:
     """What may stand before the command is described."""
     before = {name for param in GROUP.params for name in (*param.opts, *param.secondary_opts)}
-    assert before == {"--store", "--color", "--no-color", "-v", "--verbose", "--version"}
-    assert "`eventstore --version`" in PAGE.read_text(encoding="utf-8")
+    alone = {"--version", "--install-completion", "--show-completion"}
+    assert before == {"--store", "--color", "--no-color", "-v", "--verbose"} | alone
+    text = PAGE.read_text(encoding="utf-8")
+    assert [option for option in alone if f"`eventstore {option}`" not in text] == []
+    without_formats = "\n".join(sections(PAGE, 2)["Options of every command"])
+    assert [command for command in PRINTS if f"`{command}`" not in without_formats] == []
 
 
 def test_exit_codes_are_described() -> None:

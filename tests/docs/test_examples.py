@@ -24,7 +24,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TZ", "UTC")
     for variable in ("EVENTSTORE_URL", "FORCE_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
+        # Set first, so that what an example sets is gone afterwards.
+        monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
     shutil.copy(EXPORT, home)
     with zipfile.ZipFile(home / "chatgpt-export.zip", "w") as archive:
         archive.write(EXPORT, EXPORT.name)

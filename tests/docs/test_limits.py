@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 
-from eventstore import Limits, dialect, hints, publisher, rows, writer
+from eventstore import Limits, dialect, hints, publisher, redis_publisher, rows, writer
 from projections import analysis
 from tests.docs.pages import REFERENCE, codes, sections
 from tests.docs.pages import rows as table_rows
@@ -15,6 +15,8 @@ FIXED = [
     round(hints.POLL_SECONDS * 1000),
     rows.PAGE_EVENTS,
     publisher.QUEUE,
+    redis_publisher.OUTBOX,
+    redis_publisher.OUTBOX_BYTES,
     analysis.TOKEN_CHARACTERS,
 ]
 

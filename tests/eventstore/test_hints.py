@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eventstore import hints
 from eventstore.publisher import InProcessPublisher
-from tests.eventstore.support import MEMORY, Tally, eventually, notes, opened, take, texts_of
+from tests.eventstore.support import MEMORY, Tally, eventually, file_at, notes, opened, take, texts_of
 
 
 class Recorder:
@@ -114,3 +117,65 @@ async def test_readers_are_counted() -> None:
         for events in readers:
             await events.aclose()
         assert log._hints.readers == 0
+
+
+class Bus:
+    """Somebody else's publisher that can be followed, shared by logs as if they were in several processes."""
+
+    def __init__(self) -> None:
+        self._inside = InProcessPublisher()
+        self.error: Exception | None = None
+
+    async def publish(self, channel: str, message: dict[str, Any]) -> None:
+        """Hand a message on."""
+        await self._inside.publish(channel, message)
+
+    async def subscribe(self, channel: str) -> AsyncIterator[dict[str, Any]]:
+        """Follow a channel, or fail as told."""
+        async for message in self._inside.subscribe(channel):
+            if self.error is not None:
+                raise self.error
+            yield message
+
+    def followers(self) -> int:
+        """Return how many follow the log's channel."""
+        return self._inside.followers("log")
+
+
+async def test_somebody_elses_publisher_wakes_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers are woken by any publisher that can be followed, and leave it alone once they have gone."""
+    bus, url = Bus(), file_at(tmp_path)
+    async with opened(url, publisher=bus) as here, opened(url, publisher=bus) as there:
+        with monkeypatch.context() as patch:
+            # Looked at once, the file is left alone, so that only the bus can wake.
+            patch.setattr(hints, "POLL_SECONDS", 3600)
+            events = there.subscribe(after=0)
+            waiting = asyncio.ensure_future(take(events, 2))
+            await eventually(lambda: bus.followers() == 1)
+            await asyncio.sleep(0.05)
+        await here.append("s", notes("a"))
+        await here.append("s", notes("b"))
+        assert texts_of(await waiting) == ["a", "b"]
+        await events.aclose()
+    async with opened(url, publisher=bus) as log:
+        reading = asyncio.ensure_future(anext(log.subscribe()))
+        await eventually(lambda: bus.followers() == 1)
+        reading.cancel()
+        await eventually(lambda: bus.followers() == 0)
+
+
+async def test_publisher_that_cannot_be_followed_after_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A publisher whose messages break off costs a warning without its words, and readers go on without it."""
+    bus, url = Bus(), file_at(tmp_path)
+    async with opened(url, publisher=bus) as here, opened(url, publisher=bus) as there:
+        events = there.subscribe(after=0)
+        waiting = asyncio.ensure_future(take(events, 2))
+        await eventually(lambda: bus.followers() == 1)
+        bus.error = RuntimeError("secret address")
+        await here.append("s", notes("a"))
+        await here.append("s", notes("b"))
+        assert texts_of(await waiting) == ["a", "b"]
+        await eventually(lambda: bus.followers() == 0)
+    [record] = caplog.records
+    assert "RuntimeError" in record.getMessage()
+    assert "secret" not in caplog.text

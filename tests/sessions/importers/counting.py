@@ -12,9 +12,17 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "shared"
 
 
 def export_in(folder: Path) -> Path:
-    """Return the one export in a fixture's folder."""
-    (export,) = (file for file in folder.iterdir() if file.name not in {"expected.json", "SOURCE.json"})
-    return export
+    """Return the one export in a fixture's folder, or the folder if there are several files to import together."""
+    found = [file for file in folder.iterdir() if file.name not in {"expected.json", "SOURCE.json"}]
+    return found[0] if len(found) == 1 else folder
+
+
+def matched(numbers: list[dict[str, Any]], expected: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return numbers without the ids that were made up for what has none of its own in the source."""
+    own = [promised["source_id"] for promised in expected["per_conversation"]]
+    if len(own) != len(numbers):
+        return numbers
+    return [one if name else {**one, "source_id": None} for one, name in zip(numbers, own, strict=True)]
 
 
 def expected_of(folder: Path) -> dict[str, Any]:

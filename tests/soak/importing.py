@@ -1,0 +1,32 @@
+"""A process that imports a file until it is done or killed; run as a program.
+
+It says "ready" when the store is open and "done" at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+
+from sessions import import_file, open_store
+from sessions.importers import recording
+
+
+async def main(url: str, path: str, piece_bytes: int | None = None, megabytes: int | None = None) -> None:
+    """Import a file, in pieces of a size, with at most so much private memory."""
+    if piece_bytes is not None:
+        recording.PIECE_BYTES = piece_bytes  # type: ignore[misc]
+    if megabytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, megabytes << 20))
+    async with open_store(url, synchronous="normal") as store:
+        os.write(1, b"ready\n")
+        report = await import_file(store, path)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    os.write(1, f"done {report.messages} {peak}\n".encode())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(**json.loads(sys.argv[1])))
