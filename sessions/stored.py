@@ -65,12 +65,16 @@ class StoredSession(StoredHistory):
         committed = await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
         return _appended([accepted], committed)[0]
 
-    async def append_messages(self, messages: Sequence[Given], parent_id: Parent = AUTO) -> list[AppendResult]:
+    async def append_messages(
+        self, messages: Sequence[Given], parent_id: Parent = AUTO, *, expected_version: int | None = None
+    ) -> list[AppendResult]:
         """Append messages in one transaction, each under the one before it: all of them or none."""
         accepted = [accept(message, self.store.limits) for message in checked_messages(messages)]
         if not accepted:
             return []
-        return _appended(accepted, await self._transact(AppendMessages(accepted, checked_parent(parent_id))))
+        expected = ANY if expected_version is None else expected_version
+        decide = AppendMessages(accepted, checked_parent(parent_id))
+        return _appended(accepted, await self.store.log.transact(self.session_id, decide, expected=expected))
 
     async def import_message(self, message: Given, parent_id: Parent, created_at: dt.datetime) -> AppendResult:
         """Append a message of the past with its own time, an aware one; everything else is as for `append_message`."""

@@ -10,8 +10,7 @@ import typer
 from replay.cli.options import Run, SessionArgument
 
 if TYPE_CHECKING:
-    from eventstore.heads import Committed
-    from sessions.message import Accepted
+    from sessions import AppendResult
 
 
 async def append(
@@ -40,13 +39,11 @@ async def append(
     ] = None,
 ) -> None:
     """Append a message to a session, or several, each under the one before it: all of them or none."""
-    from eventstore import ANY
     from replay.cli.failures import USAGE, Failure
     from replay.cli.lastused import LastUsed
     from replay.cli.naming import find_place
     from replay.cli.opening import find_session, locate, reading, writing
-    from sessions.appending import AUTO, AppendMessages
-    from sessions.message import accept
+    from sessions import AUTO, StoredSession
 
     messages = _messages(run, role, text, source)
     # A name that is new is a slip of the pen, unless a new session is what is asked for.
@@ -57,11 +54,10 @@ async def append(
         advice = "to begin a new session, add --expect 0"
         session_id = session if begins else await find_session(run, store, session, advice=advice)
         parent_id = AUTO if parent is None else await find_place(run, store, session_id, parent)
-        accepted = [accept(message, store.limits) for message in messages]
-        decide = AppendMessages(accepted, parent_id)
-        committed = await store.log.transact(session_id, decide, expected=ANY if expect is None else expect)
+        stored = StoredSession(store, session_id)
+        appended = await stored.append_messages(messages, parent_id, expected_version=expect)
         LastUsed(locate(run).path).write(session_id)
-    _print(run, session_id, accepted, committed)
+    _print(run, session_id, appended)
 
 
 def _messages(run: Run, role: str | None, text: str | None, source: str | None) -> list[dict[str, Any]]:
@@ -76,7 +72,7 @@ def _messages(run: Run, role: str | None, text: str | None, source: str | None) 
     return [{"role": role, "parts": [{"type": "text", "text": text}]}]
 
 
-def _print(run: Run, session_id: str, messages: Sequence[Accepted], committed: Committed) -> None:
+def _print(run: Run, session_id: str, appended: Sequence[AppendResult]) -> None:
     from replay.cli.output import Column
     from replay.cli.text import label
 
@@ -86,16 +82,14 @@ def _print(run: Run, session_id: str, messages: Sequence[Accepted], committed: C
         Column(title="POS", cell=lambda one: str(one["position"]), right=True),
         Column(title="NEW", cell=lambda one: "yes" if one["inserted"] else "no"),
     ]
-    written = iter(committed.envelopes)
     with run.out.listing(columns) as add:
-        for message, first in zip(messages, committed.result, strict=True):
-            envelope = first or next(written)
+        for one in appended:
             add(
                 {
                     "session_id": session_id,
-                    "id": message.id,
-                    "inserted": first is None,
-                    "version": envelope.version,
-                    "position": envelope.position,
+                    "id": one.message.id,
+                    "inserted": one.inserted,
+                    "version": one.version,
+                    "position": one.position,
                 }
             )

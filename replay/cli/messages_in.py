@@ -43,4 +43,4 @@ def _value(place: str, line: bytes) -> Any:
     try:
         return decode_json(line)
     except (ValueError, RecursionError):
-        raise Failure(f"{place}: this is no JSON", HINT) from None
+        raise Failure(f"{place}: this is no JSON, or nested too deep, or holds a number too long", HINT) from None
