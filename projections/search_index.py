@@ -6,7 +6,6 @@ An index row has the number of its message's row, the position in the log, and i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import msgspec
 from sqlalchemy import bindparam, select
@@ -29,6 +28,10 @@ from projections.tree_tables import messages
 
 INDEX = "assistant_fts"
 PAGE_ROWS = 1_000
+PAGE_CHARACTERS = 1 << 20
+
+Text = tuple[int, str | None, int]
+"""A row's number, its text and its stream."""
 
 
 _EVERY = Statement(select(messages.c.row_id, messages.c.stream_no, messages.c.content).order_by(messages.c.row_id))
@@ -78,9 +81,8 @@ class SearchIndex(Projection):
     def fill(self, tx: Tx) -> None:
         """Index every message that has a row."""
         index = tx.dialect.text_index(INDEX)
-        texts = ((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_EVERY))
-        while page := list(islice(texts, PAGE_ROWS)):
-            index.add(tx, [(row_id, tokens, no) for row_id, text, no in page if (tokens := analyse(text))])
+        for page in _pages((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_EVERY)):
+            index.add(tx, _with_tokens(page))
             index.maintain(tx, page[0][0], page[-1][0])
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
@@ -126,22 +128,24 @@ class _Changes:
     def write(self) -> None:
         changed = [(row_id, entry) for row_id, entry in sorted(self._entries.items()) if entry.before != entry.after]
         index = self._tx.dialect.text_index(INDEX)
-        index.remove(self._tx, _with_tokens((row_id, entry.before, entry.stream_no) for row_id, entry in changed))
-        index.add(self._tx, _with_tokens((row_id, entry.after, entry.stream_no) for row_id, entry in changed))
+        for page in _pages((row_id, entry.before, entry.stream_no) for row_id, entry in changed):
+            index.remove(self._tx, _with_tokens(page))
+        for page in _pages((row_id, entry.after, entry.stream_no) for row_id, entry in changed):
+            index.add(self._tx, _with_tokens(page))
 
     def _clear(self, stream_no: int) -> None:
         """Take out all rows of a stream, page by page, and drop what else this group was about to do to them."""
-        rows = iter(()) if stream_no in self._cleared else self._tx.iterate(_OF_STREAM, (stream_no,))
         index = self._tx.dialect.text_index(INDEX)
-        while page := list(islice(rows, PAGE_ROWS)):
-            known = ((row_id, self._entries.pop(row_id, None), content) for row_id, content in page)
-            held = (
-                (row_id, entry.before if entry else stored_text(content), stream_no) for row_id, entry, content in known
-            )
-            index.remove(self._tx, _with_tokens(held))
+        for page in _pages(self._held(stream_no) if stream_no not in self._cleared else ()):
+            index.remove(self._tx, _with_tokens(page))
         self._cleared.add(stream_no)
         self._entries = {row_id: entry for row_id, entry in self._entries.items() if entry.stream_no != stream_no}
         self._rows = {key: row for key, row in self._rows.items() if key[0] != stream_no}
+
+    def _held(self, stream_no: int) -> Iterator[Text]:
+        for row_id, content in self._tx.iterate(_OF_STREAM, (stream_no,)):
+            entry = self._entries.pop(row_id, None)
+            yield row_id, entry.before if entry else stored_text(content), stream_no
 
     def _version(self, stream_no: int) -> int:
         version = self._versions.get(stream_no)
@@ -159,5 +163,19 @@ class _Changes:
         return self._entries[row_id]
 
 
-def _with_tokens(rows: Iterable[tuple[int, str | None, int]]) -> list[tuple[int, list[str], int]]:
+def _pages(texts: Iterable[Text]) -> Iterator[list[Text]]:
+    """The texts in lists that are bounded in their length: tokens take many times the room of their text."""
+    page: list[Text] = []
+    size = 0
+    for text in texts:
+        page.append(text)
+        size += len(text[1] or "")
+        if size >= PAGE_CHARACTERS or len(page) >= PAGE_ROWS:
+            yield page
+            page, size = [], 0
+    if page:
+        yield page
+
+
+def _with_tokens(rows: Iterable[Text]) -> list[tuple[int, list[str], int]]:
     return [(row_id, tokens, stream_no) for row_id, text, stream_no in rows if text and (tokens := analyse(text))]
