@@ -180,7 +180,11 @@ class StoredHistory:
         return await self.store.log.read(lambda tx: list_compactions(tx, self._stream(tx)))
 
     def _stream(self, tx: Tx) -> int:
-        return find_stream(tx, self.session_id)[0]
+        # Asked for by every part of a read.
+        key = ("stream", self.session_id)
+        if key not in tx.memo:
+            tx.memo[key] = find_stream(tx, self.session_id)[0]
+        return int(tx.memo[key])
 
     def _message(self, tx: Tx, message_id: str) -> Message | None:
         stream_no = self._stream(tx)
