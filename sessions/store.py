@@ -17,17 +17,20 @@ from eventstore.publisher import InProcessPublisher
 from eventstore.redis_publisher import RedisPublisher
 from projections import ContextBlocks, ContextEntries, Directory, Imports, MessageTree, SearchIndex, Skills
 from projections.tokens import estimate_string_tokens
+from sessions.compaction_state import CompactionStates
 
 
 class Store:
     """An open store: `log` is the EventLog, `publisher` the publisher, `engine` the SQLAlchemy engine.
 
-    `estimate_tokens` gives a text's tokens for every stored estimate.
+    `estimate_tokens` gives a text's tokens for every stored estimate; `compactions` is what this process remembers of
+    the compactions of its sessions.
     """
 
     def __init__(self, log: EventLog, estimate_tokens: Callable[[str], int]) -> None:
         self.log = log
         self.estimate_tokens = estimate_tokens
+        self.compactions = CompactionStates()
 
     @property
     def publisher(self) -> Publisher:

@@ -51,14 +51,15 @@ class Reader:
 
     def message(self, turn: int) -> RecordedMessage:
         """A turn as a message whose content is not read yet."""
-        rows, turns = self._rows, self._turns
+        turns = self._turns
         parent = turns.parent[turn]
         folded = (row for row in turns.results.of(turn) if turns.turn[row] == turn and row != turn)
         summaries = turns.summaries.get(turn, ())
         return RecordedMessage(
             id=self.uuid(turn),
             parent_id=None if parent == NONE else self.uuid(parent),
-            records=tuple(rows.uuids[rows.uuid[row]] for row in (*turns.records(turn), *folded)),
+            records=tuple(map(self.uuid, turns.records(turn))),
+            results=tuple(map(self.uuid, folded)),
             overlays=tuple(Overlay(self.uuid(row), partial(self.summary, row)) for row in summaries),
             read=partial(self.content, turn),
         )

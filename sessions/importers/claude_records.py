@@ -6,6 +6,7 @@ record that is well-formed takes the place of one that is not.
 
 from __future__ import annotations
 
+import codecs
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,9 @@ from sessions.importers.claude_lines import (
     read_record,
 )
 from sessions.importers.conversation import Problem
+from sessions.importers.decoding import is_json
 from sessions.importers.ids import UNKNOWN, Ids, Runs
+from sessions.importers.kind import HEAD_BYTES
 from sessions.importers.lines import examine, read_lines
 from sessions.importers.sources import Source, is_nested
 
@@ -145,9 +148,15 @@ def wanted_blocks(kind: int) -> str | None:
 
 def recognises(stream: BinaryIO) -> bool:
     """Whether a file holds a record of this format."""
-    for line in read_lines(stream):
-        if b'"sessionId"' in line.text and b'"uuid"' in line.text:
-            record = read_record(line.text)
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
+    # One array over many lines, or in one that may be all of a very large file, is no file of records.
+    if head.startswith(b"[") and not is_json(head.partition(b"\n")[0]):
+        return False
+    stream.seek(0)
+    for line in stream:
+        if b'"sessionId"' in line and b'"uuid"' in line:
+            record = read_record(line.removeprefix(codecs.BOM_UTF8).strip())
             if record is not None and isinstance(record.uuid, str) and isinstance(record.sessionId, str):
                 return True
     return False

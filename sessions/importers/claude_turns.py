@@ -92,6 +92,8 @@ class Turns:
         self.results = Lists(size)
         self.summaries: dict[int, list[int]] = {}
         self._collect()
+        # From here on turns hang together, and there may be very many records.
+        links.parent = array("i")
 
     def records(self, turn: int) -> Iterator[int]:
         """The rows that make a turn, in file order."""

@@ -51,13 +51,15 @@ class SourceMessage(msgspec.Struct, frozen=True):
 class RecordedMessage(msgspec.Struct, frozen=True):
     """A message whose content is read when it is asked for, and the records of the source that it is made of.
 
-    `read` gives the content as it is with some of the records, or with all of them (None). `overlays` are the summaries
-    of the path that ends here.
+    `records` are those that it is, one at least, and `results` those that were folded into it. `read` gives the content
+    as it is with some of them, one of the former at least, or with all (None). `overlays` are the summaries of the path
+    that ends here.
     """
 
     id: str
     parent_id: str | None
     records: tuple[str, ...]
+    results: tuple[str, ...]
     overlays: tuple[Overlay, ...]
     read: Callable[[Collection[str] | None], Content]
 

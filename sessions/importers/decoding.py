@@ -47,6 +47,15 @@ def decode(raw: bytes | msgspec.Raw) -> Decoded:
         raise unreadable(error) from None
 
 
+def is_json(raw: bytes) -> bool:
+    """Whether this is JSON text, damaged or not."""
+    try:
+        decode(raw)
+    except UnreadableError:
+        return False
+    return True
+
+
 def unreadable(error: ValueError | RecursionError) -> UnreadableError:
     """What a decoder said, as reason and line."""
     if isinstance(error, RecursionError):

@@ -182,6 +182,12 @@ def _refuse_problems(source: str, formats: Sequence[AnyFormat]) -> None:
     for found in conversations(source, formats):
         if isinstance(found, Problem):
             raise ImportProblemError(found.file, found.reason, found.line, found.index)
+        if isinstance(found, RecordedConversation):
+            try:
+                for message in found.messages:
+                    message.read(None)
+            except UnreadableError as error:
+                raise ImportProblemError(found.file, error.reason) from None
 
 
 def _ignore(done: int, name: str) -> None:

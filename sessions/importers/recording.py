@@ -41,8 +41,11 @@ from sessions.store import Store
 
 PAGE: Final = 500
 """How many messages are looked for in the ledger at a time; a transaction takes no more than these."""
-PIECE_BYTES: Final = 1 << 19
+PIECE_BYTES: Final = 2 << 20
 """How much JSON a transaction takes, and one message more."""
+MANY: Final = 50_000
+"""From so many messages on what is kept of each takes much memory, and a transaction gets a part of its bytes only."""
+PART: Final = 8
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -58,6 +61,7 @@ class _Item(msgspec.Struct, frozen=True):
 
     message: RecordedMessage
     json: bytes
+    value: dict[str, Any]
     usage: Usage | None
     summaries: dict[str, str]
 
@@ -149,20 +153,21 @@ class _Recording:
         """The new ones of the next messages, which are passed over until some are new; empty at the end."""
         name = self._conversation.format
         while page := await asyncio.to_thread(lambda: list(islice(messages, PAGE))):
-            records = [record for one in page for record in one.records]
+            records = [record for one in page for record in (*one.records, *one.results)]
             records += [overlay.id for one in page for overlay in one.overlays]
             known = await self._store.log.read(lambda tx: find_records(tx, name, records))  # noqa: B023 - at once
-            fresh = deque(one for one in page if self._is_new(one, known))
+            names = frozenset(known)
+            fresh = deque(one for one in page if self._is_new(one, known, names))
             if fresh:
                 return fresh
         return deque()
 
-    def _is_new(self, message: RecordedMessage, known: dict[str, Holder]) -> bool:
+    def _is_new(self, message: RecordedMessage, known: dict[str, Holder], names: frozenset[str]) -> bool:
         holder = next((known[record] for record in message.records if record in known), None)
         if self._sharing.is_new(message, None if holder is None else holder.session_id) or holder is None:
             return True
-        if any(record not in known for record in message.records):
-            self._supplements.append(Supplement(message, holder, frozenset(known)))
+        if not names.issuperset((*message.records, *message.results)):
+            self._supplements.append(Supplement(message, holder, names))
         for overlay in message.overlays:
             if overlay.id in known:
                 continue
@@ -176,7 +181,8 @@ class _Recording:
         """The content of the first of these messages, as much as one transaction takes."""
         items: list[_Item] = []
         size = 0
-        while fresh and size < PIECE_BYTES:
+        most = PIECE_BYTES if len(self._conversation.messages) < MANY else PIECE_BYTES // PART
+        while fresh and size < most:
             message = fresh.popleft()
             try:
                 content = message.read(None)
@@ -188,7 +194,7 @@ class _Recording:
                     raise
                 self._problems.append(Problem(self._conversation.file, f"message {message.id!r} refused: {error}"))
                 continue
-            items.append(_Item(message, accepted.json, content.usage, summaries))
+            items.append(_Item(message, accepted.json, content.message, content.usage, summaries))
             size += len(accepted.json)
         return items
 
@@ -242,7 +248,9 @@ class _Piece:
             anchors[message.id] = message.id if under is None else anchors.get(under, under)
             latest = message.id
             appended = MessageAppended(raw=msgspec.Raw(item.json), parent_id=under)
-            events.append(WithMetadata(appended, imported(name, message.records)))
+            # What it would be decoded to again, for every projection that asks.
+            vars(appended)["message"] = item.value
+            events.append(WithMetadata(appended, imported(name, (*message.records, *message.results))))
             if item.usage is not None:
                 events.append(usage_added(item.usage))
             for overlay_id, summary in item.summaries.items():

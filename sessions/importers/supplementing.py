@@ -55,12 +55,14 @@ async def update_message(store: Store, format_name: str, supplement: Supplement)
     """Bring a message up to date in the session that holds it; one that was edited or deleted there stays as it is."""
     message = supplement.message
     before, after = await asyncio.to_thread(lambda: (message.read(supplement.known), message.read(None)))
-    now = accept(after.message, store.limits).json
-    new = [record for record in message.records if record not in supplement.known]
+    # Where its first record was not there yet, it was stored under the id of another.
+    stored_id = str(before.message["id"])
+    now = accept({**after.message, "id": stored_id}, store.limits).json
+    new = [record for record in (*message.records, *message.results) if record not in supplement.known]
 
     def decide(tx: Tx, head: Head) -> tuple[Events, None]:
         check_open(tx, head)
-        stored = find_message(tx, head.stream_no, message.id)
+        stored = find_message(tx, head.stream_no, stored_id)
         if stored is None or find_records(tx, format_name, new):
             return [], None
         if not same_json(decode_json(stored.content).get("parts"), before.message["parts"]):

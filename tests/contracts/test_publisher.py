@@ -103,7 +103,7 @@ async def test_everybody_hears_everything(publisher: Followed) -> None:
 
 
 async def test_slow_follower_loses_the_oldest(publisher: Followed) -> None:
-    """A follower that is too far behind loses the oldest messages, and others lose nothing."""
+    """A follower that is too far behind loses the oldest messages, and others lose nothing (BUS-6)."""
     slow = await begun(publisher)
     quick, task = await follow(publisher)
     for number in range(QUEUE + 500):
@@ -126,7 +126,7 @@ async def test_publish_does_not_wait_for_followers(publisher: Followed) -> None:
 
 
 async def test_dropped_follower_is_forgotten(publisher: Followed) -> None:
-    """A follower that was dropped, cancelled or closed is forgotten without a further message."""
+    """A follower that was dropped, cancelled or closed is forgotten without a further message (BUS-6)."""
     _, task = await follow(publisher)
     task.cancel()
     await eventually(lambda: publisher.followers("c") == 0)
@@ -162,7 +162,7 @@ async def test_listening() -> None:
 
 
 async def test_close_ends_followers(publisher: Followed) -> None:
-    """Closing ends the followers that wait, that are busy with a message and that have not begun."""
+    """Closing ends the followers that wait, that are busy with a message and that have not begun (BUS-6)."""
     _, waiting = await follow(publisher)
     busy, unread = await begun(publisher), publisher.subscribe("c")
     await publisher.close()

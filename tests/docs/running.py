@@ -41,7 +41,8 @@ def run_examples(page: Path) -> None:
 
     A block of `python` may await; a block of `text output` behind it is what it prints. A block of `console` holds
     commands and what they print on a terminal of 80 columns; `exit=5` says with which code the last one ends, else
-    all end with 0. In a block of `sh` the lines that start with `eventstore` are run, and an `export` holds from then on.
+    all end with 0. In a block of `sh` the lines that start with `eventstore` are run, and what an `export` sets holds
+    from then on.
     """
     namespace: dict[str, Any] = {"__name__": "page"}
     with asyncio.Runner() as runner:
@@ -94,7 +95,7 @@ def _run_python(runner: asyncio.Runner, namespace: dict[str, Any], block: Block,
 
 
 def _run_shell(block: Block, where: str) -> None:
-    os.environ.update(found.groups() for line in block.text.splitlines() if (found := _EXPORT.fullmatch(line)))
+    os.environ.update({found[1]: found[2] for line in block.text.splitlines() if (found := _EXPORT.fullmatch(line))})
     ours = [command[1:] for command in commands(block)]
     ran = subprocess.run(
         [sys.executable, "-c", _RUN_ALL, json.dumps(ours)],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from eventstore import redis_publisher
+from eventstore import redis_link, redis_publisher
 from eventstore.redis_publisher import OUTBOX, OUTBOX_BYTES, RedisPublisher
 from tests.eventstore.redis_server import PASSWORD, RedisServer, free_port
 from tests.eventstore.redis_support import SOON, closing, listener
@@ -18,7 +18,7 @@ from tests.eventstore.support import MEMORY, eventually, everything, notes, open
 
 
 async def test_subscriptions_survive_restarts(server: RedisServer) -> None:
-    """Followers hear on after each restart, and `resumed` tells them when they may have missed something."""
+    """Followers hear on after each restart, and `resumed` tells them when they may have missed something (BUS-1)."""
     async with closing(RedisPublisher(server.url)) as publisher:
         gaps: list[int] = []
         heard, task = await listener(publisher)
@@ -55,7 +55,7 @@ def unroutable() -> tuple[str, None]:
 
 @pytest.mark.parametrize("address", [closed_port, black_hole, unroutable])
 async def test_unreachable_redis_costs_nothing(address: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Appends and frames take their normal time without a Redis, nothing is raised, and every drop is counted."""
+    """Appends and frames take their normal time without a Redis, nothing is raised, and every drop is counted (BUS-1)."""
     caplog.set_level(logging.DEBUG)
     where, hole = address()
     publisher = RedisPublisher(f"redis://user:{PASSWORD}@{where}/0")
@@ -77,7 +77,7 @@ async def test_unreachable_redis_costs_nothing(address: Any, caplog: pytest.LogC
 
 
 async def test_redis_that_stops_costs_nothing(server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """When Redis goes away appends go on as before, what could not be sent is counted, and the log says so once."""
+    """When Redis goes away appends go on as before, what could not be sent is counted, and the log says so once (BUS-1)."""
     async with closing(RedisPublisher(server.url)) as publisher, opened(MEMORY, publisher=publisher) as log:
         await log.append("s", notes("before"))
         await eventually(lambda: publisher.sent == 1)
@@ -101,7 +101,7 @@ async def test_redis_that_stops_costs_nothing(server: RedisServer, caplog: pytes
 
 
 async def test_frozen_redis_costs_nothing(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that takes bytes and answers nothing holds up no append, is noticed, and serves again once it wakes."""
+    """A server that takes bytes and answers nothing holds up no append, is noticed, and serves again once it wakes (BUS-1)."""
     for name in ("ANSWER_SECONDS", "PING_SECONDS", "SILENCE_SECONDS"):
         monkeypatch.setattr(redis_publisher, name, 0.3)
     async with closing(RedisPublisher(server.url)) as publisher, opened(MEMORY, publisher=publisher) as log:
@@ -117,6 +117,57 @@ async def test_frozen_redis_costs_nothing(server: RedisServer, monkeypatch: pyte
         await eventually(lambda: publisher.connected and "c" in publisher._live, within=SOON)
         await publisher.publish("c", {"n": 1})
         await eventually(lambda: heard[-1] == 1, within=SOON)
+        server.freeze()
+        # Nobody sends anything, and it is noticed all the same.
+        await eventually(lambda: not publisher.connected and not publisher._live, within=SOON)
+        task.cancel()
+
+
+async def test_hanging_handshake(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A connection that is taken and never answered is given up, and tried again."""
+    monkeypatch.setattr(redis_link, "CONNECT_SECONDS", 0.1)
+    with black_hole()[1] as hole:
+        async with closing(RedisPublisher(f"redis://127.0.0.1:{hole.getsockname()[1]}")) as publisher:
+            await publisher.publish("c", {"n": 1})
+            await eventually(lambda: "trying again: TimeoutError" in caplog.text, within=SOON)
+
+
+async def test_resumed_means_that_redis_knows(server: RedisServer) -> None:
+    """A follower of a channel that was left before is told `resumed` when Redis knows of it again, and not sooner."""
+    async with closing(RedisPublisher(server.url)) as publisher, Redis.from_url(server.url) as redis:
+        _, task = await listener(publisher)
+        task.cancel()
+        async with asyncio.timeout(SOON):
+            while await redis.pubsub_channels("eventstore:c"):  # noqa: ASYNC110 - the server has no event to wait for
+                await asyncio.sleep(0.01)
+        server.freeze()
+        known: list[bool] = []
+        messages = publisher.subscribe("c", resumed=lambda: known.append(True))
+        first = asyncio.ensure_future(anext(messages))
+        await asyncio.sleep(0.1)
+        assert known == []
+        server.thaw()
+        await eventually(lambda: known == [True])
+        # One more who comes now is told at once.
+        second = asyncio.ensure_future(anext(publisher.subscribe("c", resumed=lambda: known.append(True))))
+        await eventually(lambda: len(known) >= 2)
+        await publisher.publish("c", {"n": 1})
+        assert await first == await second == {"n": 1}
+
+
+async def test_burst(redis_url: str, prefix: str) -> None:
+    """A follower that keeps up loses nothing of thousands of messages that come at once."""
+    async with (
+        closing(RedisPublisher(redis_url, channel_prefix=prefix)) as publisher,
+        Redis.from_url(redis_url) as redis,
+    ):
+        heard, task = await listener(publisher)
+        async with redis.pipeline(transaction=False) as pipeline:
+            for number in range(20_000):
+                pipeline.publish(f"{prefix}c", f'{{"n":{number}}}')
+            await pipeline.execute()
+        await eventually(lambda: len(heard) == 20_000, within=SOON)
+        assert heard == list(range(20_000))
         task.cancel()
 
 
@@ -132,6 +183,20 @@ async def test_wrong_password(server: RedisServer, caplog: pytest.LogCaptureFixt
     assert "guessed" not in caplog.text + repr(publisher) + str(vars(publisher))
 
 
+async def test_refused_messages(server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Messages that Redis does not take from this user are counted as dropped, and the log says so once."""
+    async with Redis.from_url(server.url) as redis:
+        rights = ("on", f">{PASSWORD}", "+@all", "-publish")
+        await redis.execute_command("ACL", "SETUSER", "mute", *rights)  # type: ignore[no-untyped-call]
+    async with closing(RedisPublisher(f"redis://mute:{PASSWORD}@127.0.0.1:{server.port}")) as publisher:
+        for number in range(3):
+            await publisher.publish("c", {"n": number})
+            await eventually(lambda number=number: publisher.dropped == number + 1)
+        assert publisher.connected
+        assert publisher.sent == 0
+    assert [record.getMessage() for record in caplog.records] == ["Redis refuses messages"]
+
+
 async def test_what_waits_is_sent_together(server: RedisServer) -> None:
     """A thousand messages take a few round trips, and not one each."""
     async with closing(RedisPublisher(server.url)) as publisher, Redis.from_url(server.url) as redis:
@@ -144,7 +209,7 @@ async def test_what_waits_is_sent_together(server: RedisServer) -> None:
 
 
 async def test_what_waits_is_bounded() -> None:
-    """Without a Redis no more than a number of messages, and of bytes, is kept; the newest stay."""
+    """Without a Redis no more than a number of messages, and of bytes, is kept; the newest stay (BUS-6)."""
     async with closing(RedisPublisher("redis://10.255.255.1")) as publisher:
         for number in range(OUTBOX + 500):
             await publisher.publish(f"session:{number}", {"n": number})

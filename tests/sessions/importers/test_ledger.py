@@ -144,6 +144,24 @@ async def test_message_is_completed_by_later_records(tmp_path: Path) -> None:
     ]
 
 
+async def test_records_that_were_missing_are_added(tmp_path: Path) -> None:
+    """What a file's torn lines kept back is added when it comes: a call to a result, the beginning of a response."""
+    answer, call_ = user("x", None, [result("t")]), assistant("a", "x", call("t"))
+    begin, end = (assistant(name, None, {"type": "text", "text": name}, response="r") for name in ("b", "e"))
+    async with open_store("sqlite://") as store:
+        session = Session.create(store).for_session("claude-code:s")
+        await import_file(store, write(tmp_path / "1.jsonl", answer, end))
+        report = await import_file(store, write(tmp_path / "2.jsonl", answer, call_, begin, end))
+        head = await store.log.high_water()
+        await import_file(store, tmp_path / "2.jsonl")
+        assert await store.log.high_water() == head
+        found = {node.message.id: node.message.parts async for node in session.tree()}
+    assert [one.inserted for one in report.sessions] == [1]
+    assert found["a"][0]["output"] == "Found."
+    assert [part["text"] for part in found["e"]] == ["b", "e"]
+    assert found.keys() == {"x", "a", "e"}
+
+
 async def test_edited_message_is_not_completed(tmp_path: Path) -> None:
     """A message that was edited in the store stays as it was edited when more of its records come."""
     start = [user("u", None), assistant("a", "u", call("t"))]

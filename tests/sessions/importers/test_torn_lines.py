@@ -90,6 +90,18 @@ def test_damaged_text_is_read_and_told(tmp_path: Path) -> None:
     assert next(iter(conversation.messages)).message["parts"][0]["text"] == "caf\ufffd"
 
 
+async def test_value_that_cannot_be_held_is_told(tmp_path: Path) -> None:
+    """A number that is too large for any decoder costs its message only, and a strict import writes nothing (IMP-3)."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines([user("u", None), assistant("a", "u", usage={"huge": 7})]).replace(b"7}", b"1e999}"))
+    async with open_store("sqlite://") as store:
+        with pytest.raises(ImportProblemError):
+            await import_file(store, path, strict=True)
+        assert await store.log.high_water() == 0
+        report = await import_file(store, path)
+    assert ([one.inserted for one in report.sessions], len(report.problems)) == ([1], 1)
+
+
 async def test_line_of_thirty_megabytes_is_read(tmp_path: Path) -> None:
     """A line of 30 MB is imported like any other (IMP-3)."""
     path = tmp_path / "s.jsonl"
@@ -119,8 +131,9 @@ def test_line_with_many_braces_does_not_take_long(tmp_path: Path) -> None:
     assert [problem.line for problem in problems] == [6]
 
 
-def test_file_that_begins_with_a_torn_line_is_recognised(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [WHOLE[0][40:], b"[1, 2]", bytes(20), b"7"], ids=["cut", "array", "NUL", "number"])
+def test_file_that_begins_with_a_bad_line_is_recognised(tmp_path: Path, first: bytes) -> None:
     """In a folder, too, a file is known by any of its lines (IMP-3)."""
-    (tmp_path / "s.jsonl").write_bytes(WHOLE[0][40:] + b"\n" + b"\n".join(WHOLE[1:]))
+    (tmp_path / "s.jsonl").write_bytes(first + b"\n" + b"\n".join(WHOLE[1:]))
     found = list(conversations(str(tmp_path), choose_formats("auto")))
     assert [type(item).__name__ for item in found] == ["Problem", "RecordedConversation"]
