@@ -15,6 +15,8 @@ from eventstore.tables import events, streams
 PAGE_EVENTS = 1_000
 PAGE_BYTES = 1 << 20
 
+_NO_END = 1 << 62
+
 _columns = (
     events.c.position,
     events.c.stream_no,
@@ -148,3 +150,9 @@ def position_at(tx: Tx, stream_no: int, position: int) -> int:
 def high_water(tx: Tx) -> int:
     """The highest position at or below which nothing new can become visible."""
     return tx.fetch(_HIGH_WATER)[0][0] or 0
+
+
+def events_since(tx: Tx, stream_no: int, version: int, types: Collection[str]) -> Iterator[Envelope]:
+    """The events of some types that a stream has had since a version, oldest first."""
+    rows = tx.iterate(_FORWARDS, (stream_no, version + 1, _NO_END))
+    return (to_envelope(row) for row in rows if row[5] in types)

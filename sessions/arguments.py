@@ -82,6 +82,13 @@ def check_count(value: object, name: str, *, least: int = 0) -> None:
         raise InvalidArgumentError(name, f"must be a number from {least} on")
 
 
+def checked_function(value: Any, name: str, *, or_none: bool = False) -> Any:
+    """A function; raises InvalidArgumentError for what cannot be called."""
+    if not callable(value) and not (or_none and value is None):
+        raise InvalidArgumentError(name, f"must be a function, not {type(value).__name__}")
+    return value
+
+
 def check_search(query: object, limit: object, order: object) -> None:
     """Raise InvalidArgumentError for what cannot be searched; any text can."""
     if not isinstance(query, str):

@@ -22,6 +22,8 @@ from sessions.estimating import ViewEstimate
 from sessions.providers import settle
 from sessions.running import Running
 from sessions.status import LiveStatus
+from sessions.store import Store
+from sessions.stored import StoredSession
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +69,9 @@ class Compacting:
             return
         try:
             tokens = await self._estimate.tokens()
-        except Exception as error:  # noqa: BLE001 - a counter's or a provider's trouble is not the write's
+        except (Exception, asyncio.CancelledError) as error:  # a counter's or a provider's trouble is not the write's
+            if _ends_the_task(error):
+                raise
             await self._status.tell_error(error)
             await self._status.tell("idle", 0)
             await self._handle(error)
@@ -94,15 +98,11 @@ class Compacting:
             if not await self._has_grown(tokens) or self._state.lock.locked():
                 return
             async with self._state.lock:
-                view = await self._source.read(None)
-                await self._compact(view, tokens, is_automatic=True)
+                await self._compact(None, tokens, is_automatic=True)
                 self._state.mark = Mark(await self._estimate.tokens(), await self._leaf_id())
-        except asyncio.CancelledError as error:
-            if _is_cancelled():
+        except (Exception, asyncio.CancelledError) as error:  # the append stands, whatever became of the compaction
+            if _ends_the_task(error):
                 raise
-            # The function's own work was cancelled, not whoever appends.
-            await self._handle(error)
-        except Exception as error:  # noqa: BLE001 - the append stands, whatever became of the compaction
             await self._handle(error)
 
     async def _has_grown(self, tokens: int) -> bool:
@@ -117,12 +117,12 @@ class Compacting:
         leaf = await self._running.storage.get_latest_leaf()
         return None if leaf is None else leaf.id
 
-    async def _compact(self, view: CompactionView, before: int, *, is_automatic: bool) -> CompactResult | None:
+    async def _compact(self, view: CompactionView | None, before: int, *, is_automatic: bool) -> CompactResult | None:
         await self._status.tell("compacting", before)
         result: CompactResult | None = None
         token = _within.set((*_within.get(), self._state))
         try:
-            result = await self._summarise(view, is_automatic=is_automatic)
+            result = await self._summarise(view or await self._source.read(None), is_automatic=is_automatic)
             if result is not None:
                 await self._running.prompt.refresh()
             after = await self._estimate.tokens() if self._status.is_listened() else 0
@@ -185,6 +185,21 @@ class Compacting:
             logger.warning("session %r: on_compaction_error raised %s", self._session_id, type(another).__name__)
 
 
+def compacting(
+    origin: Any, session_id: str, running: Running, settings: CompactionSettings, publisher: Any
+) -> Compacting:
+    """What follows the writes of a session over a store or a session provider.
+
+    A store's own publisher tells its status, unless another one was given; over a provider only one that was given.
+    """
+    storage = running.storage
+    state = storage.store.compactions.of(storage.session_id) if isinstance(storage, StoredSession) else None
+    own = origin.publisher if isinstance(origin, Store) else None
+    is_given = publisher is not None
+    status = LiveStatus(session_id, publisher if is_given else own, settings.threshold, is_given=is_given)
+    return Compacting(session_id, running, settings, status, state or CompactionState())
+
+
 def _cannot_shorten(stretch: Stretch, summary: str) -> bool:
     if not stretch.replaces_one_overlay:
         return False
@@ -192,6 +207,7 @@ def _cannot_shorten(stretch: Stretch, summary: str) -> bool:
     return estimate_message_tokens([overlay]) >= estimate_message_tokens(stretch.messages)
 
 
-def _is_cancelled() -> bool:
+def _ends_the_task(error: BaseException) -> bool:
+    """Whether whoever writes was cancelled, and not the work of a function that was called."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -53,7 +53,7 @@ class CompactFunction(Protocol):
     """A compaction function: from the messages of a view to a result, or None when there is nothing to do."""
 
     def __call__(
-        self, messages: list[Message], context: CompactionContext
+        self, messages: list[Message], context: CompactionContext, /
     ) -> CompactResult | Awaitable[CompactResult | None] | None:
         """Choose what to compact and summarise it."""
 

@@ -29,7 +29,7 @@ from sessions.stored import StoredSession
 
 Ends = tuple[str, str]
 
-_CHANGES = {kind.__struct_config__.tag for kind in (MessageUpdated, MessagesDeleted, MessagesCleared)}
+_CHANGES = {str(kind.__struct_config__.tag) for kind in (MessageUpdated, MessagesDeleted, MessagesCleared)}
 
 
 class CompactionSource(Protocol):
@@ -147,7 +147,8 @@ class _Foreign:
         assert isinstance(view, _ForeignView)
         now = await self._storage.get_history(view.leaf_id)
         first = next((index for index, one in enumerate(now) if one.id == stretch.messages[0].id), 0)
-        if now[first : first + len(stretch.messages)] != list(stretch.messages):
+        shown = now[first : first + len(stretch.messages)]
+        if len(shown) < len(stretch.messages) or not all(map(_is_same, shown, stretch.messages)):
             return False
         await self._storage.add_compaction(summary, stretch.ids[0], stretch.ids[-1])
         return True
@@ -155,6 +156,11 @@ class _Foreign:
 
 class _ForeignView(CompactionView, frozen=True):
     leaf_id: str | None
+
+
+def _is_same(message: Message, before: Message) -> bool:
+    """Whether a message is shown as before; an overlay is told by its id, since its time may be that of the read."""
+    return message.id == before.id if is_compaction_message(message) else message == before
 
 
 def _stands_for(message: Message, ends: Ends | None) -> Ends:

@@ -15,6 +15,7 @@ from sessions.appending import AUTO, AppendResult, Parent
 from sessions.arguments import Given
 from sessions.foreign import ForeignSession
 from sessions.message import Message
+from sessions.model_messages import model_messages
 from sessions.reading import RecentHistory, TreeNode
 from sessions.stored import StoredSession
 
@@ -90,7 +91,7 @@ class Conversation:
 
         Raises InvalidCompactionError unless both lie on one path in this order and the summary is not blank.
         """
-        return await self._write(self._storage.add_compaction(summary, from_message_id, to_message_id))
+        return await self._storage.add_compaction(summary, from_message_id, to_message_id)
 
     async def get_compactions(self) -> list[Compaction]:
         """The compactions in log order, each with the ends of what is left of its range."""
@@ -128,6 +129,14 @@ class Conversation:
         """The messages of `history` in lists of at most so many messages and bytes; a longer message comes alone."""
         return self._storage.history_batches(leaf_id, batch_size=batch_size, max_batch_bytes=max_batch_bytes)
 
+    async def get_model_messages(self, leaf_id: str | None = None, *, limit: int | None = None) -> list[Message]:
+        """The messages of `get_history` as a model may be given them: no half of a tool's call and its result.
+
+        With `limit` the last ones, and those before them from the call of a result among them on. A result without a
+        call is left out, a call without a result gets a stub; nothing that is stored changes.
+        """
+        return await model_messages(self._storage, leaf_id, limit)
+
     async def get_recent_history(
         self, max_content_bytes: int, min_recent_messages: int = 1, *, leaf_id: str | None = None
     ) -> RecentHistory:
@@ -155,7 +164,7 @@ class Conversation:
 
     async def select_leaf(self, message_id: str) -> None:
         """Remember the branch that a person chose; raises MessageNotFoundError."""
-        await self._storage.select_leaf(message_id)
+        await self._write(self._storage.select_leaf(message_id))
 
     async def search(self, query: str, *, limit: int = 20, order: Order = "relevance") -> list[SearchResult]:
         """The messages that hold all words of the query, best or newest first; nothing that is typed raises.

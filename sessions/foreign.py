@@ -28,6 +28,7 @@ from sessions.arguments import (
     checked_parent,
     checked_summary,
 )
+from sessions.known_path import KnownPath
 from sessions.message import Accepted, Message, accept, lookup_id
 from sessions.providers import settle
 from sessions.reading import RecentHistory, TreeNode
@@ -61,6 +62,7 @@ class ForeignSession:
     def __init__(self, provider: Any) -> None:
         self._provider = provider
         self._limits = Limits()
+        self._path = KnownPath()
 
     async def append_message(
         self,
@@ -77,6 +79,7 @@ class ForeignSession:
         parent = checked_parent(parent_id)
         named = () if parent is AUTO else (parent,)
         result = await settle(self._provider.append_message(_handed_out(accepted), *named))
+        self._path.appended(_handed_out(accepted), parent)
         return result if isinstance(result, AppendResult) else AppendResult(_handed_out(accepted), True, 0, 0)  # noqa: FBT003
 
     async def append_messages(self, messages: Sequence[Given], parent_id: Parent = AUTO) -> list[AppendResult]:
@@ -95,6 +98,7 @@ class ForeignSession:
         if await self.get_message(accepted.id) is None:
             return None
         await settle(self._provider.update_message(_handed_out(accepted)))
+        self._path.updated(_handed_out(accepted))
         return _handed_out(accepted)
 
     async def upsert_message(self, message: Given, parent_id: Parent = AUTO) -> AppendResult:
@@ -110,17 +114,20 @@ class ForeignSession:
         wanted = checked_ids(ids)
         there = [one for one in wanted if await self.get_message(one) is not None]
         count = await settle(self._provider.delete_messages(wanted))
+        self._path.deleted(wanted)
         return count if isinstance(count, int) else len(there)
 
     async def clear_messages(self) -> None:
         """Delete all messages and compactions."""
         await settle(self._provider.clear_messages())
+        self._path.read([])
 
     async def add_compaction(self, summary: str, from_message_id: str, to_message_id: str) -> Compaction:
         """Let a summary stand for a stretch."""
         text = checked_summary(summary, "", self._limits)
         ends = lookup_id(from_message_id, "from_message_id"), lookup_id(to_message_id, "to_message_id")
         added = await settle(self._provider.add_compaction(text, *ends))
+        self._path.forget()
         if added is None:
             added = (await self.get_compactions())[-1]
         compaction: Compaction = added
@@ -137,6 +144,12 @@ class ForeignSession:
     async def get_latest_leaf(self) -> Message | None:
         """The latest leaf."""
         return _message(await settle(self._provider.get_latest_leaf()))
+
+    async def token_estimate(self) -> int:
+        """The estimated tokens of the current history, which is read once as long as it is written through here."""
+        if self._path.tokens is None:
+            self._path.read(await self.get_history())
+        return self._path.tokens or 0
 
     async def get_history(self, leaf_id: str | None = None, *, limit: int | None = None) -> list[Message]:
         """The messages from the root to a leaf, or to the latest; with `limit` the last ones."""

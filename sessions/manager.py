@@ -11,12 +11,14 @@ from eventstore.errors import InvalidArgumentError, SessionStartedError
 from eventstore.events import SessionCreated, SessionRenamed, UsageAdded
 from eventstore.heads import Committed
 from eventstore.ids import new_id
+from eventstore.ports import Publisher
 from eventstore.rows import high_water
 from projections.compactions import Compaction
 from projections.directory import SessionInfo, find_session, list_sessions
 from projections.search import SearchResult, search
 from sessions.appending import AUTO, AppendResult, Parent
 from sessions.arguments import Given, check_count, check_search, checked_session_id, checked_store, checked_summary
+from sessions.compaction_function import CompactFunction, SessionCounter
 from sessions.history_search import DESCRIPTION, HistorySearch, session_search
 from sessions.managing import CreateSession, ForkSession, SplitSession, Tell, delete_session
 from sessions.message import Message, checked_title, lookup_id
@@ -63,6 +65,22 @@ class SessionManager:
     def with_cached_prompt(self, provider: Any = None) -> SessionManager:
         """Have every session keep its frozen prompt; a provider is shared by all of them."""
         return self._with("with_cached_prompt", lambda to: to.with_cached_prompt(provider))
+
+    def on_compaction(self, function: CompactFunction) -> SessionManager:
+        """Have every session compact by this function, as `Session.on_compaction` does."""
+        return self._with("on_compaction", lambda to: to.on_compaction(function))
+
+    def compact_after(self, n: int, *, token_counter: SessionCounter | None = None) -> SessionManager:
+        """Have every session compact after an append that makes its view come to more than `n` tokens."""
+        return self._with("compact_after", lambda to: to.compact_after(n, token_counter=token_counter))
+
+    def on_compaction_error(self, function: Callable[[Exception], Any]) -> SessionManager:
+        """Have this called with what went wrong when a compaction after an append failed, in whatever session."""
+        return self._with("on_compaction_error", lambda to: to.on_compaction_error(function))
+
+    def with_publisher(self, publisher: Publisher) -> SessionManager:
+        """Give a publisher the live status of every session, as `Session.with_publisher` does."""
+        return self._with("with_publisher", lambda to: to.with_publisher(publisher))
 
     def with_searchable_history(self, label: str) -> SessionManager:
         """Give every session a block in which the messages of all sessions can be searched."""

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 from sessions.arguments import check_count
 from sessions.boundaries import align_boundary_backward
-from sessions.conversation import Storage
+from sessions.foreign import ForeignSession
 from sessions.message import Message
 from sessions.pairs import sanitize_tool_pairs, tool_parts
+from sessions.stored import StoredSession
 
 
-async def model_messages(storage: Storage, leaf_id: str | None, limit: int | None) -> list[Message]:
+async def model_messages(
+    storage: StoredSession | ForeignSession, leaf_id: str | None, limit: int | None
+) -> list[Message]:
     """The last messages of a view, and those before them that hold the calls of results among them.
 
     Then a result whose call is nowhere in the view is taken out, and a call without a result gets a stub.

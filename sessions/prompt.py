@@ -105,6 +105,11 @@ class SystemPrompt:
         """The prompt as it would be frozen now."""
         return await self._rendered(again=True)
 
+    async def current(self) -> str:
+        """The frozen prompt; as long as there is none, as it would be frozen of what the blocks show."""
+        frozen = await self.frozen()
+        return await self._rendered(again=False) if frozen is None else frozen
+
     async def keep(self, prompt: str) -> None:
         """Let this be the frozen prompt."""
         if self._store is not None:

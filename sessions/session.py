@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
+import msgspec
+
 from eventstore.errors import DuplicateBlockError, InvalidArgumentError, NotSupportedError, SessionStartedError
 from eventstore.limits import Limits, check_id
+from eventstore.ports import Publisher
+from sessions.arguments import check_count, checked_function
 from sessions.block_tools import block_tools
+from sessions.compacting import Compacting, CompactionSettings, compacting
+from sessions.compaction_function import CompactFunction, CompactResult, SessionCounter
 from sessions.context import ContextBlock, ContextConfig
 from sessions.conversation import Conversation, Storage
 from sessions.foreign import checked_provider
@@ -41,9 +47,10 @@ class Session(Conversation):
         self._configs: dict[str, ContextConfig] = {}
         self._prompt_store: Any = None
         self._keeps_prompt = False
-        self._token_counter = token_counter
-        self._on_compaction_error = on_compaction_error
+        self._compaction = CompactionSettings(token_counter=token_counter, on_error=on_compaction_error)
+        self._publisher: Any = None
         self._in_use: Running | None = None
+        self._compacts: Compacting | None = None
         for config in context:
             self._configure(config)
         if prompt_store is not None:
@@ -92,6 +99,31 @@ class Session(Conversation):
         self._prompt_store, self._keeps_prompt = provider, True
         return self
 
+    def on_compaction(self, function: CompactFunction) -> Session:
+        """Compact by this function: `function(messages, context)`, plain or async, gives a CompactResult or None."""
+        return self._compacting_with("on_compaction", function=checked_function(function, "function"))
+
+    def compact_after(self, n: int, *, token_counter: SessionCounter | None = None) -> Session:
+        """Compact after an append that makes the view, prompt included, come to more than `n` tokens.
+
+        They are estimated, or counted by `token_counter`, plain or async, which is called with the keywords `messages`,
+        `system_prompt` and `context_blocks`.
+        """
+        check_count(n, "n")
+        counter = checked_function(token_counter or self._compaction.token_counter, "token_counter", or_none=True)
+        return self._compacting_with("compact_after", threshold=n, token_counter=counter)
+
+    def on_compaction_error(self, function: Callable[[Exception], Any]) -> Session:
+        """Have this called, plain or async, with what went wrong when a compaction after an append failed."""
+        return self._compacting_with("on_compaction_error", on_error=checked_function(function, "function"))
+
+    def with_publisher(self, publisher: Publisher) -> Session:
+        """Give a publisher the session's live status; without one it is the store's, if anybody follows it."""
+        self._check_not_started("with_publisher")
+        checked_function(getattr(publisher, "publish", None), "publisher.publish")
+        self._publisher = publisher
+        return self
+
     @property
     def session_id(self) -> str:
         """The session's id."""
@@ -111,6 +143,18 @@ class Session(Conversation):
             await running.prompt.keep(prompt)
 
         await self._write(cleared())
+
+    async def compact(self, leaf_id: str | None = None) -> CompactResult | None:
+        """Have the history up to a leaf (None: the latest) compacted by the session's function.
+
+        None when there was nothing to compact, when the function named messages that are not in the history, or when
+        they were edited, deleted or compacted meanwhile; then nothing was recorded. Else what was recorded, which
+        reaches back over summaries that stood right before it, and the system prompt is rendered anew and frozen.
+
+        Raises what the function raises, NotSupportedError without a function, MessageNotFoundError, and
+        InvalidCompactionError for a blank summary or a reversed range.
+        """
+        return await self._after_writes.compact(leaf_id)
 
     async def get_context_block(self, label: str) -> ContextBlock | None:
         """The block with this label, None when there is none; loaded at first use, and again by a refresh."""
@@ -227,6 +271,19 @@ class Session(Conversation):
 
     async def _wrote(self, *, appended: bool = False) -> None:
         """What follows a write that changed what is shown of the messages; `appended`: the history may be longer."""
+        await self._after_writes.after_write(appended=appended)
+
+    @property
+    def _after_writes(self) -> Compacting:
+        if self._compacts is None:
+            about = (self._running, self._compaction, self._publisher)
+            self._compacts = compacting(self._origin, self._session_id, *about)
+        return self._compacts
+
+    def _compacting_with(self, method: str, **settings: Any) -> Session:
+        self._check_not_started(method)
+        self._compaction = msgspec.structs.replace(self._compaction, **settings)
+        return self
 
     def _configure(self, config: ContextConfig) -> None:
         limits = self._origin.limits if isinstance(self._origin, Store) else Limits()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from projections.tokens import javascript_json
-from projections.tokens import estimate_message_tokens
+from projections.tokens import estimate_message_tokens, javascript_json
 from sessions.arguments import Given
 from sessions.characters import cut_text
 from sessions.message import Message

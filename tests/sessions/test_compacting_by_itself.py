@@ -253,20 +253,22 @@ async def test_cancelled_append(session: Session) -> None:
     assert await shown(session) == ["m0", "S(m1 m2)", "m3"]
 
 
-@pytest.mark.parametrize("length", [10, 10_000])
-async def test_estimate_reads_no_history(store: Store, length: int) -> None:
+async def test_estimate_reads_no_history(store: Store) -> None:
     """However long a session is, looking at its tokens after an append takes the same few statements."""
-    plain = Session.create(store).for_session("chat")
-    await plain.append_messages([said(f"m{n}") for n in range(length)])
-    await plain.add_compaction("S", "m1", "m5")
-    watched = Session.create(store).for_session("chat").on_compaction(Compactor(None)).compact_after(10**9)
-    await watched.append_message(said("x0"))
-    async with working(store) as bare:
-        await plain.append_message(said("x1"))
-    async with working(store) as work:
-        await watched.append_message(said("x2"))
-    assert work.statements - bare.statements == 12
-    assert work.steps - bare.steps < 2_000
+    works: list[tuple[int, int]] = []
+    for length in (10, 10_000):
+        plain = Session.create(store).for_session(f"of {length}")
+        await plain.append_messages([said(f"m{n}") for n in range(length)])
+        await plain.add_compaction("S", "m1", "m5")
+        watched = Session.create(store).for_session(f"of {length}").on_compaction(Compactor(None)).compact_after(10**9)
+        await watched.append_message(said("x0"))
+        async with working(store) as bare:
+            await plain.append_message(said("x1"))
+        async with working(store) as work:
+            await watched.append_message(said("x2"))
+        works.append((work.statements - bare.statements, work.steps - bare.steps))
+    assert works[0][0] == works[1][0] <= 12
+    assert works[1][1] < works[0][1] + 200
 
 
 async def test_rebuild_repeats_nothing(store: Store, session: Session, caplog: pytest.LogCaptureFixture) -> None:

@@ -32,9 +32,11 @@ def killed_at_random(url: str, name: str, chance: random.Random) -> Acknowledged
         assert process.stdout.readline() == "ready\n", process.communicate()[1]
     time.sleep(chance.uniform(0.020, 0.400))
     os.kill(process.pid, signal.SIGKILL)
+    assert process.stdin is not None
     assert process.stderr is not None
     # Not by `communicate`, which knows nothing of what the first line's read has taken along.
-    output, errors = process.stdout.read(), process.stderr.read()
+    with process.stdin, process.stdout, process.stderr:
+        output, errors = process.stdout.read(), process.stderr.read()
     process.wait(timeout=60)
     assert (process.returncode, errors) == (-signal.SIGKILL, "")
     acknowledged: Acknowledged = defaultdict(list)
