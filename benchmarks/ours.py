@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.corpus import JsonMessage
+from eventstore.ports import Publisher
 from sessions import Session, open_store
 
 T = TypeVar("T")
@@ -19,10 +20,10 @@ BATCH = 1_000
 class Ours:
     """An open store; every call of `run` continues on the same loop."""
 
-    def __init__(self, runner: asyncio.Runner, path: Path, *, redis_url: str | None = None) -> None:
+    def __init__(self, runner: asyncio.Runner, path: Path, *, publisher: Publisher | None = None) -> None:
         self._runner = runner
         self._opened = AsyncExitStack()
-        opening = open_store(f"sqlite:///{path}", redis_url=redis_url)
+        opening = open_store(f"sqlite:///{path}", publisher=publisher)
         self.store = runner.run(self._opened.enter_async_context(opening))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

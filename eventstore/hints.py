@@ -19,6 +19,8 @@ POLL_SECONDS = 0.05
 CHANNEL = "log"
 REMEMBERED = 1_000
 
+Follow = Callable[[str], AsyncIterator[dict[str, Any]]]
+
 logger = logging.getLogger(__name__)
 
 
@@ -47,7 +49,10 @@ class Hints:
     def __init__(self, database: Database, publisher: Publisher) -> None:
         self.closed = False
         self._database = database
-        self._hear = _hearing(publisher, self._ring)
+        self._publisher = publisher
+        # What an in-process publisher could tell, this process has rung its own bells for.
+        follow = None if isinstance(publisher, InProcessPublisher) else getattr(publisher, "subscribe", None)
+        self._follow: Follow | None = follow if callable(follow) else None
         self._told: dict[int, None] = {}
         self._bells: set[asyncio.Event] = set()
         self._nows: weakref.WeakSet[Now] = weakref.WeakSet()
@@ -64,7 +69,7 @@ class Hints:
         for now in self._nows:
             if now.first_written is None:
                 now.first_written = first
-        if self._hear is not None:
+        if self._follow is not None:
             self._told[last] = None
             if len(self._told) > REMEMBERED:
                 del self._told[next(iter(self._told))]
@@ -100,14 +105,11 @@ class Hints:
             bell.set()
 
     async def _watch_others(self) -> None:
-        hearing = None if self._hear is None else asyncio.create_task(self._hear_others(self._hear))
-        try:
-            await self._look_at_others()
-        finally:
-            self._watch = None
-            if hearing is not None:
-                hearing.cancel()
-                await asyncio.wait([hearing])
+        async with self._hearing_others():
+            try:
+                await self._look_at_others()
+            finally:
+                self._watch = None
 
     async def _look_at_others(self) -> None:
         seen: int | None = None
@@ -123,27 +125,35 @@ class Hints:
                 seen = version
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _hear_others(self, follow: Callable[[], AsyncIterator[dict[str, Any]]]) -> None:
-        hints = follow()
+    @contextlib.asynccontextmanager
+    async def _hearing_others(self) -> AsyncIterator[None]:
+        if isinstance(self._publisher, RedisPublisher):
+            # Also when it begins to hear, and begins again: what was told before then was told to nobody.
+            with self._publisher.watch(CHANNEL, self._heard, self._ring):
+                yield
+        elif self._follow is not None:
+            hearing = asyncio.create_task(self._hear_others(self._follow))
+            try:
+                yield
+            finally:
+                hearing.cancel()
+                await asyncio.wait([hearing])
+        else:
+            yield
+
+    async def _hear_others(self, follow: Follow) -> None:
+        hints = follow(CHANNEL)
         try:
             async for hint in hints:
-                # What this process has told comes back to it, and its readers were woken at once.
-                position = hint.get("position")
-                if not isinstance(position, int) or self._told.pop(position, self) is self:
-                    self._ring()
+                self._heard(hint)
         except Exception as error:  # noqa: BLE001 - a publisher's trouble is not the reader's
             logger.warning("following hints failed: %s", type(error).__name__)
         finally:
             if isinstance(hints, AsyncGenerator):
                 await hints.aclose()
 
-
-def _hearing(publisher: Publisher, ring: Callable[[], None]) -> Callable[[], AsyncIterator[dict[str, Any]]] | None:
-    if isinstance(publisher, RedisPublisher):
-        # Also when it begins to hear, and begins again: what was told before then was told to nobody.
-        return lambda: publisher.subscribe(CHANNEL, resumed=ring)
-    follow = getattr(publisher, "subscribe", None)
-    # What an in-process publisher could tell, this process has rung its own bells for.
-    if isinstance(publisher, InProcessPublisher) or not callable(follow):
-        return None
-    return lambda: follow(CHANNEL)
+    def _heard(self, hint: dict[str, Any]) -> None:
+        # What this process has told comes back to it, and its readers were woken at once.
+        position = hint.get("position")
+        if not isinstance(position, int) or self._told.pop(position, self) is self:
+            self._ring()

@@ -24,6 +24,7 @@ from eventstore.hints import CHANNEL, Hints, Now
 from eventstore.limits import Limits, check_id, encode_json
 from eventstore.ports import Clock, Derived, Projection, Publisher, Tx
 from eventstore.publisher import InProcessPublisher
+from eventstore.redis_publisher import RedisPublisher
 from eventstore.upcasters import UPCASTERS
 from eventstore.writer import Writer
 
@@ -238,15 +239,19 @@ class EventLog:
 
     def _committed(self, first: int, last: int) -> None:
         self._hints.notify(first, last)
-        if isinstance(self.publisher, InProcessPublisher) and not self.publisher.listening(CHANNEL):
+        hint = {"position": last}
+        if isinstance(self.publisher, InProcessPublisher | RedisPublisher):
+            # Ours take it without a task, which is one turn of the event loop sooner.
+            if self.publisher.listening(CHANNEL):
+                self.publisher.hand(CHANNEL, hint)
             return
-        task = asyncio.ensure_future(self._publish_hint(last))
+        task = asyncio.ensure_future(self._publish(hint))
         self._publishing.add(task)
         task.add_done_callback(self._publishing.discard)
 
-    async def _publish_hint(self, position: int) -> None:
+    async def _publish(self, hint: dict[str, Any]) -> None:
         try:
-            await self.publisher.publish(CHANNEL, {"position": position})
+            await self.publisher.publish(CHANNEL, hint)
         except Exception as error:  # noqa: BLE001 - a publisher's trouble is not the append's
             logger.warning("a hint was not published: %s", type(error).__name__)
 

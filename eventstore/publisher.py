@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncGenerator, Callable
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
+
+import msgspec
 
 QUEUE = 1_000
 
@@ -32,10 +35,9 @@ class Followers:
         return len(self._following.get(channel, ()))
 
     def hand(self, channel: str, message: dict[str, Any]) -> None:
-        """Put a message into the queues of a channel's followers."""
+        """Give a message to a channel's followers."""
         for follower in self._following.get(channel, ()):
-            follower.waiting.append(message)
-            follower.bell.set()
+            follower.heard(message)
 
     def resume(self, channel: str) -> None:
         """Tell the followers of a channel that from now on nothing is missed."""
@@ -43,34 +45,54 @@ class Followers:
             if follower.resumed is not None:
                 follower.resumed()
 
-    async def follow(
-        self, channel: str, resumed: Callable[[], None] | None = None
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        """The messages of a channel from the first `anext` on, in order, until all are closed."""
-        follower = _Follower(resumed)
+    @contextlib.contextmanager
+    def watch(
+        self,
+        channel: str,
+        heard: Callable[[dict[str, Any]], object],
+        resumed: Callable[[], object] | None = None,
+        ended: Callable[[], object] | None = None,
+    ) -> Iterator[None]:
+        """A context in which a plain function is called with each message of a channel, and another at the end."""
+        follower = _Follower(heard, resumed, ended)
         self._following[channel].add(follower)
         self._tell(channel)
         try:
-            while True:
-                # Cleared before looking, so that what comes while a message is worked on rings again.
-                follower.bell.clear()
-                while follower.waiting:
-                    yield follower.waiting.popleft()
-                if self.closed:
-                    return
-                await follower.bell.wait()
+            yield
         finally:
             self._following[channel].discard(follower)
             if not self._following[channel]:
                 del self._following[channel]
             self._tell(channel)
 
+    async def follow(
+        self, channel: str, resumed: Callable[[], object] | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The messages of a channel from the first `anext` on, in order, until all are closed."""
+        waiting: collections.deque[dict[str, Any]] = collections.deque(maxlen=QUEUE)
+        bell = asyncio.Event()
+
+        def heard(message: dict[str, Any]) -> None:
+            waiting.append(message)
+            bell.set()
+
+        with self.watch(channel, heard, resumed, bell.set):
+            while True:
+                # Cleared before looking, so that what comes while a message is worked on rings again.
+                bell.clear()
+                while waiting:
+                    yield waiting.popleft()
+                if self.closed:
+                    return
+                await bell.wait()
+
     def close(self) -> None:
         """End every iterator, once it has given what waits for it."""
         self.closed = True
         for followers in self._following.values():
             for follower in followers:
-                follower.bell.set()
+                if follower.ended is not None:
+                    follower.ended()
 
     def _tell(self, channel: str) -> None:
         if self._changed is not None and not self.closed:
@@ -99,6 +121,10 @@ class InProcessPublisher:
         """Hand a message to the channel's followers."""
         self._followers.hand(channel, message)
 
+    def hand(self, channel: str, message: dict[str, Any]) -> None:
+        """The same as `publish`, for those who cannot await."""
+        self._followers.hand(channel, message)
+
     def subscribe(self, channel: str) -> AsyncGenerator[dict[str, Any], None]:
         """The messages of a channel from the first `anext` on, in order, until the publisher is closed."""
         return self._followers.follow(channel)
@@ -108,8 +134,7 @@ class InProcessPublisher:
         self._followers.close()
 
 
-class _Follower:
-    def __init__(self, resumed: Callable[[], None] | None) -> None:
-        self.waiting: collections.deque[dict[str, Any]] = collections.deque(maxlen=QUEUE)
-        self.bell = asyncio.Event()
-        self.resumed = resumed
+class _Follower(msgspec.Struct, frozen=True, eq=False):
+    heard: Callable[[dict[str, Any]], object]
+    resumed: Callable[[], object] | None
+    ended: Callable[[], object] | None

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -48,6 +49,7 @@ class RedisPublisher:
     def __init__(self, url: str, *, channel_prefix: str = "eventstore:") -> None:
         self._connected = False
         self._sent = 0
+        self._refused = False
         self._link = Link(url)
         self._prefix = channel_prefix
         self._outbox = _Outbox()
@@ -85,6 +87,10 @@ class RedisPublisher:
 
     async def publish(self, channel: str, message: dict[str, Any]) -> None:
         """Take a message, in order, and return at once; it never raises."""
+        self.hand(channel, message)
+
+    def hand(self, channel: str, message: dict[str, Any]) -> None:
+        """The same as `publish`, for those who cannot await; on the event loop's thread."""
         try:
             parcel = self._name(channel), msgspec.json.encode(message)
         except Exception as error:  # noqa: BLE001 - a message that is no JSON is not the append's trouble
@@ -98,7 +104,7 @@ class RedisPublisher:
         self._start_sending()
 
     def subscribe(
-        self, channel: str, *, resumed: Callable[[], None] | None = None
+        self, channel: str, *, resumed: Callable[[], object] | None = None
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The messages of a channel, in order, from when Redis knows of it until the publisher is closed.
 
@@ -106,6 +112,12 @@ class RedisPublisher:
         messages may have been missed.
         """
         return self._followers.follow(channel, resumed)
+
+    def watch(
+        self, channel: str, heard: Callable[[dict[str, Any]], object], resumed: Callable[[], object] | None = None
+    ) -> AbstractContextManager[None]:
+        """A context in which a plain function is called with each message of a channel, as soon as it comes."""
+        return self._followers.watch(channel, heard, resumed)
 
     async def connect(self, *, within: float = 1.0) -> bool:
         """Be connected before there is anything to send; returns whether it is so after so many seconds."""
@@ -160,6 +172,10 @@ class RedisPublisher:
                 continue
             batch = self._outbox.take()
             refused = await _exchange(wire, [(b"PUBLISH", name, message) for name, message in batch])
+            if refused and not self._refused:
+                # Once: as a rule it is that the user may not publish, and stays so.
+                logger.warning("Redis refuses messages")
+            self._refused = self._refused or refused > 0
             self._outbox.settle(refused)
             self._sent += len(batch) - refused
 

@@ -55,7 +55,7 @@ def unroutable() -> tuple[str, None]:
 
 @pytest.mark.parametrize("address", [closed_port, black_hole, unroutable])
 async def test_unreachable_redis_costs_nothing(address: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Appends and frames take their normal time without a Redis, nothing is raised, and every drop is counted (BUS-1)."""
+    """Without a Redis appends and frames take their normal time, nothing is raised, drops are counted (BUS-1)."""
     caplog.set_level(logging.DEBUG)
     where, hole = address()
     publisher = RedisPublisher(f"redis://user:{PASSWORD}@{where}/0")
@@ -77,7 +77,7 @@ async def test_unreachable_redis_costs_nothing(address: Any, caplog: pytest.LogC
 
 
 async def test_redis_that_stops_costs_nothing(server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """When Redis goes away appends go on as before, what could not be sent is counted, and the log says so once (BUS-1)."""
+    """When Redis goes away appends go on, what could not be sent is counted, and it is logged once (BUS-1)."""
     async with closing(RedisPublisher(server.url)) as publisher, opened(MEMORY, publisher=publisher) as log:
         await log.append("s", notes("before"))
         await eventually(lambda: publisher.sent == 1)
@@ -101,7 +101,7 @@ async def test_redis_that_stops_costs_nothing(server: RedisServer, caplog: pytes
 
 
 async def test_frozen_redis_costs_nothing(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that takes bytes and answers nothing holds up no append, is noticed, and serves again once it wakes (BUS-1)."""
+    """A server that answers nothing holds up no append, is noticed, and serves again once it wakes (BUS-1)."""
     for name in ("ANSWER_SECONDS", "PING_SECONDS", "SILENCE_SECONDS"):
         monkeypatch.setattr(redis_publisher, name, 0.3)
     async with closing(RedisPublisher(server.url)) as publisher, opened(MEMORY, publisher=publisher) as log:
