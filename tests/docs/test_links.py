@@ -10,6 +10,7 @@ from tests.docs.pages import README, ROOT, anchors, blocks, codes, links, name, 
 LINKING = [*pages(), ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 MAKE = re.compile(r"^make ([a-z]+)", re.MULTILINE)
+TORN = re.compile(r"\[[^\]\[]*\n[^\]\[]*\]\(|\]\([^)\s]*\n")
 
 
 def broken(page: Path) -> list[str]:
@@ -29,6 +30,12 @@ def broken(page: Path) -> list[str]:
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link leads to a file that is there and, if it names one, to a heading in it."""
     assert broken(page) == []
+
+
+@pytest.mark.parametrize("page", LINKING, ids=name)
+def test_links_stand_in_one_line(page: Path) -> None:
+    """No link goes over the end of a line, where the other tests would not see it."""
+    assert [found[0] for found in TORN.finditer("\n".join(line for _, line in prose(page)))] == []
 
 
 def test_broken_links_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
