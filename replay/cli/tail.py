@@ -99,6 +99,8 @@ class Following:
             except asyncio.CancelledError as error:
                 # Later, so that an array in JSON has its end.
                 called_off = error
+        # What ends an array must be out before the store is closed, which an interruption gives little time.
+        self._out.flush()
         if called_off is not None:
             raise called_off
 
