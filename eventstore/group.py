@@ -135,7 +135,6 @@ class Group:
                 head.memo = {}
             for projection in self._projections:
                 apply(tx, projection, pending)
-            tx.memo.clear()
         except Exception as error:
             typed = tx.dialect.translate(error)
             if isinstance(typed, StoreUnavailableError):

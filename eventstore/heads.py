@@ -83,20 +83,28 @@ class Heads:
         self.position = 0
         self.last_stream = 0
         self.known: dict[str, Head] = {}
+        self._memo: dict[Any, Any] = {}
         self._data_version: int | None = None
 
     def refresh(self, tx: Tx, data_version: int) -> None:
         """Forget what another process may have changed; called inside the transaction."""
         if data_version != self._data_version:
             self.known.clear()
+            self._memo = {}
             self.position = tx.fetch(_LAST_POSITION)[0][0] or 0
             self.last_stream = tx.fetch(_LAST_STREAM)[0][0] or 0
             names = [name for (name,) in tx.fetch(_CURRENT_PROJECTIONS)]
             self.unknown_projections = [name for name in names if name not in self._projections]
             self._data_version = data_version
 
-    def adopt(self, position: int, last_stream: int, moved: Mapping[str, Head]) -> None:
-        """Take over what a committed group has moved."""
+    def take_memo(self) -> dict[Any, Any]:
+        """What earlier groups have read, for one that gives it back when it is committed: else it is lost."""
+        memo, self._memo = self._memo, {}
+        return memo
+
+    def adopt(self, position: int, last_stream: int, moved: Mapping[str, Head], memo: dict[Any, Any]) -> None:
+        """Take over what a committed group has moved and read."""
+        self._memo = memo if len(memo) <= HEADS_KEPT else {}
         if position > self.position:
             self.unknown_projections = []
         self.position = position

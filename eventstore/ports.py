@@ -29,9 +29,10 @@ class Tx(Protocol):
 
     @property
     def memo(self) -> dict[Any, Any]:
-        """What was read and may be asked for again, by keys of whoever read it; forgotten when events are applied.
+        """What was read and may be asked for again, by keys of whoever read it.
 
-        Who changes the rows behind an entry takes the entry out.
+        The writer keeps it from one committed group to the next, until somebody else has written; so whoever changes
+        the rows behind an entry takes it out, or puts in what they hold now.
         """
 
     def execute(self, statement: Statement, params: Row = ()) -> None:

@@ -139,6 +139,7 @@ class Writer:
     def _attempt(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
         with self._database.transaction(connection) as tx:
             self._heads.refresh(tx, self._database.dialect.data_version(connection))
+            tx.memo = self._heads.take_memo()
             group = Group(tx, self._heads, self._projections, self._clock)
             tx.flush = group.flush
             outcomes = [group.decide(r.stream_id, r.decide, r.expected, r.metadata) for r in requests]
@@ -147,7 +148,7 @@ class Writer:
                 tx.executemany(MARK_STALE, [(name,) for name in self._heads.unknown_projections])
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
-        self._heads.adopt(group.position, group.last_stream, group.heads)
+        self._heads.adopt(group.position, group.last_stream, group.heads, tx.memo)
         return outcomes
 
 

@@ -29,7 +29,7 @@ from projections.changes import Deleted, clear_messages, delete_messages, update
 from projections.corrections import corrections
 from projections.message import own_time, with_own_time
 from projections.paths import nearest_below
-from projections.stored import take_tree
+from projections.stored import Tree, keep_tree, take_tree
 from projections.tokens import estimate_parts_tokens
 from projections.tree_tables import continues, messages, runs, spent_ids, trees
 
@@ -171,7 +171,19 @@ class _Group:
         self._tx.executemany(_INSERT_MESSAGE, self._message_rows)
         self._tx.executemany(_INSERT_TREE, new)
         self._tx.executemany(_UPDATE_TREE, old)
+        self._keep()
         self._places, self._trees, self._message_rows, self._run_rows = {}, {}, [], []
+
+    def _keep(self) -> None:
+        """Remember the trees whose tip was just appended: most messages hang on it."""
+        for (stream_no, message_id), place in self._places.items():
+            tree = self._trees.get(stream_no)
+            if tree is not None and tree.tip == place.row_id and not place.taken and not place.has_children:
+                at = (place.row_id, place.run, place.ordinal, place.path_tokens, place.path_bytes, 0, 0)
+                kept = Tree(
+                    tree.tip, tree.messages, tree.leaves, tree.spent, tree.deleted, tree.version, message_id, at
+                )
+                keep_tree(self._tx, stream_no, kept)
 
     def _append(self, envelope: Envelope, event: MessageAppended, tree: _Tree) -> None:
         stream_no, message = envelope.stream_no, event.message

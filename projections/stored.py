@@ -98,3 +98,8 @@ def take_tree(tx: Tx, stream_no: int) -> Tree | None:
     tree_of(tx, stream_no)
     taken: Tree | None = tx.memo.pop((trees.name, stream_no))
     return taken
+
+
+def keep_tree(tx: Tx, stream_no: int, tree: Tree) -> None:
+    """Remember where a session's tree stands for whoever asks next."""
+    tx.memo[trees.name, stream_no] = tree
