@@ -76,7 +76,7 @@ async def all_connections(log: EventLog) -> list[dict[str, Any]]:
 
 
 async def test_every_connection_is_set_alike(log: EventLog) -> None:
-    """The writer and every pooled connection have the intended settings, WAL and full synchronisation among them."""
+    """Writer and pooled connections have the intended settings, WAL and full synchronisation among them (SQL-2)."""
     await log.append("s", notes("a"))
     found = await all_connections(log)
     assert len(found) > READERS
@@ -116,7 +116,7 @@ async def test_normal_synchronisation_is_an_option(tmp_path: Path) -> None:
 
 
 async def test_write_lock_is_taken_at_the_beginning(log: EventLog, tmp_path: Path) -> None:
-    """A decision runs with the write lock held, so that what it reads cannot be outdated when it writes."""
+    """A decision runs with the write lock held, so that what it reads cannot be outdated when it writes (SQL-2)."""
     tries: list[str] = []
 
     def decide(_tx: Tx, _head: Head) -> tuple[Proposal, None]:
@@ -132,7 +132,7 @@ async def test_write_lock_is_taken_at_the_beginning(log: EventLog, tmp_path: Pat
 
 
 async def test_append_waits_for_another_s_write_lock(log: EventLog, tmp_path: Path) -> None:
-    """While another connection holds the write lock an append waits, reads go on, and then it is written."""
+    """While another connection holds the write lock an append waits, reads go on, and then it is written (SQL-2)."""
     await log.append("s", notes("a"))
     with write_lock(tmp_path / "log.db"):
         appending = asyncio.ensure_future(log.append("s", notes("b"), expected=1))
@@ -165,7 +165,7 @@ async def test_lock_held_too_long_is_a_typed_error(log: EventLog, tmp_path: Path
 
 
 async def test_open_reader_does_not_hold_up_a_writer(log: EventLog, tmp_path: Path) -> None:
-    """A program that reads in a long transaction sees its own state, and appends go on beside it."""
+    """A program that reads in a long transaction sees its own state, and appends go on beside it (SQL-2)."""
     await log.append("s", notes("a"))
     with contextlib.closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
@@ -202,7 +202,7 @@ async def test_full_disk_loses_nothing_acknowledged(log: EventLog, tmp_path: Pat
 
 
 async def test_memory_is_private_to_its_store() -> None:
-    """Stores in memory share nothing, and all tasks of one see the same."""
+    """Stores in memory share nothing, and all tasks of one see the same (SQL-2)."""
     async with opened(MEMORY) as first, opened(MEMORY) as second, opened("sqlite:///:memory:") as third:
         await asyncio.gather(*(first.append("s", notes(n)) for n in range(20)))
         assert len(set(await asyncio.gather(*(first.stream_version("s") for _ in range(10))))) == 1

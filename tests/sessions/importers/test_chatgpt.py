@@ -34,14 +34,14 @@ EDITED_TREE = {"s": None, "u1": "s", "a1": "u1", "a1b": "u1", "u1b": "s", "a2": 
 
 
 def test_all_branches_are_kept() -> None:
-    """Edited and regenerated turns are siblings, the null root is bridged, and the tip is the current node."""
+    """Edited and regenerated turns are siblings, the null root is bridged, and the tip is the current node (IMP-7)."""
     conversation = read(EDITED, current_node="a2")
     assert tree(conversation) == EDITED_TREE
     assert (conversation.leaf_id, conversation.repaired_links) == ("a2", 0)
 
 
 def test_parts_and_marks_are_kept() -> None:
-    """A picture is a file part after its text, a hidden message is marked, and a missing time is not invented."""
+    """A picture is a file part after its text, a hidden message is marked, no time is invented (IMP-7)."""
     messages = {item.id: item.message for item in read(EDITED).messages}
     assert [part["type"] for part in messages["u1b"]["parts"]] == ["text", "file"]
     assert messages["u1b"]["parts"][1]["url"] == "file-service://file-1"
@@ -51,7 +51,7 @@ def test_parts_and_marks_are_kept() -> None:
 
 @pytest.mark.parametrize("current", [{}, {"current_node": None}, {"current_node": "gone"}, {"current_node": 7}])
 def test_missing_current_node_means_the_newest_leaf(current: dict[str, object]) -> None:
-    """Without a current node the tip is the leaf with the latest time, of equals the last in the file."""
+    """Without a current node the tip is the leaf with the latest time, of equals the last in the file (IMP-7)."""
     assert read(EDITED, **current).leaf_id == "a2"
     later = EDITED | {"a1b": EDITED["a1b"] | {"message": said("assistant", "another", time=1_700_000_001)}}
     assert read(later, **current).leaf_id == "a1b"
@@ -65,13 +65,13 @@ def test_current_node_without_a_message_means_the_one_above() -> None:
 
 
 def test_empty_mapping_is_an_empty_conversation() -> None:
-    """A conversation without nodes is a conversation without messages."""
+    """A conversation without nodes is a conversation without messages (IMP-7)."""
     conversation = read({}, title="")
     assert (conversation.messages, conversation.leaf_id, conversation.title) == ((), None, None)
 
 
 def test_parents_win_over_lists_of_children() -> None:
-    """Where the two disagree a stated parent counts, and a list of children only fills in a parent that is missing."""
+    """A stated parent counts, and a list of children only fills in one that is missing (IMP-7)."""
     mapping = mapping_of(("root", None, None), ("u", "root", said("user", "x")), ("a", "u", said("assistant", "y"))) | {
         "late": {"message": said("user", "z"), "parent": None}
     }
