@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from array import array
 from collections.abc import Collection, Iterator
@@ -18,6 +19,8 @@ from sessions.importers.decoding import UnreadableError, decode
 from sessions.importers.ids import UNKNOWN
 from sessions.importers.links import NONE
 
+_UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
 
 class Reader:
     """Reads the records of some rows; the file that was read last stays open."""
@@ -32,6 +35,21 @@ class Reader:
     def uuid(self, row: int) -> str:
         """The uuid of a row's record."""
         return self._rows.uuids[self._rows.uuid[row]]
+
+    def record(self, row: int) -> str:
+        """The name by which the ledger knows a row's record: its uuid, with its time when that is none.
+
+        A made-up id like `u1` may stand for other records elsewhere, while a copy has the time of its original.
+        """
+        uuid = self.uuid(row)
+        if _UUID.fullmatch(uuid):
+            return uuid
+        try:
+            value = decode(self._text(row)).value
+        except UnreadableError:
+            return uuid
+        time = value.get("timestamp") if isinstance(value, dict) else None
+        return f"{uuid} {time}" if isinstance(time, str) else uuid
 
     def value(self, row: int) -> Value:
         """A row's record; raises UnreadableError when something else stands there by now."""
@@ -58,8 +76,8 @@ class Reader:
         return RecordedMessage(
             id=self.uuid(turn),
             parent_id=None if parent == NONE else self.uuid(parent),
-            records=tuple(map(self.uuid, turns.records(turn))),
-            results=tuple(map(self.uuid, folded)),
+            records=tuple(map(self.record, turns.records(turn))),
+            results=tuple(map(self.record, folded)),
             overlays=tuple(Overlay(self.uuid(row), partial(self.summary, row)) for row in summaries),
             read=partial(self.content, turn),
         )
@@ -67,11 +85,11 @@ class Reader:
     def content(self, turn: int, known: Collection[str] | None = None) -> Content:
         """The message of a turn, of some of its records or of all."""
         turns = self._turns
-        records = [row for row in turns.records(turn) if known is None or self.uuid(row) in known]
+        records = [row for row in turns.records(turn) if known is None or self.record(row) in known]
         results: list[Value] = []
         outputs: dict[int, list[Value]] = {}
         for row in turns.results.of(turn):
-            if known is None or self.uuid(row) in known:
+            if known is None or self.record(row) in known:
                 result = self.value(row)
                 for block, value in self._blocks(row, result):
                     outputs.setdefault(turns.answers[block], []).append(value)

@@ -25,8 +25,10 @@ def test_records_of_one_response_are_one_message(tmp_path: Path) -> None:
     assert tree(found) == {"u": None, "a1": "u", "b": "a1"}
     assert [part.get("output", part["type"]) for part in parts(found, "a1")] == ["text", "Found.", "Also."]
     assert message_of(found, "a1")["createdAt"] == "2025-07-01T10:00:01.000Z"
-    assert [message.records for message in found.messages] == [("u",), ("a1", "a2", "a3"), ("b",)]
-    assert [message.results for message in found.messages] == [(), ("x1", "x2"), ()]
+    records = [[name.split(" ")[0] for name in message.records] for message in found.messages]
+    assert records == [["u"], ["a1", "a2", "a3"], ["b"]]
+    results = [[name.split(" ")[0] for name in message.results] for message in found.messages]
+    assert results == [[], ["x1", "x2"], []]
 
 
 def test_same_response_id_in_a_sidechain_is_another(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from replay import rebuild, verify
 from sessions import ImportReport, Session, SessionManager, Store, StoredSession, import_file, open_store
 from sessions.importers import recording
 from tests.replay.dumps import dumps
-from tests.sessions.importers.claude import Record, assistant, call, record, result, user, write
+from tests.sessions.importers.claude import Record, assistant, call, lines, record, result, user, write
 
 A = "claude-code:A"
 B = "claude-code:B"
@@ -330,3 +330,17 @@ async def test_many_pieces_are_one_conversation(tmp_path: Path, monkeypatch: pyt
     in_pieces = await written()
     monkeypatch.setattr(recording, "PAGE", 7)
     assert in_pieces == await written() == whole
+
+
+async def test_made_up_ids_that_meet_are_no_copies(tmp_path: Path) -> None:
+    """Two conversations whose records have the same made-up ids at other times are both stored whole (IMP-4)."""
+    for number in (1, 2):
+        records = [
+            user("u1", None, sessionId=f"s{number}", timestamp=f"2025-07-0{number}T10:00:00.000Z"),
+            assistant("a1", "u1", sessionId=f"s{number}", timestamp=f"2025-07-0{number}T10:00:01.000Z"),
+        ]
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(records))
+    async with open_store("sqlite://") as store:
+        for inserted in ([2, 2], [0, 0]):
+            report = await import_file(store, tmp_path)
+            assert [one.inserted for one in report.sessions] == inserted
