@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import sys
+from pathlib import Path
 
 from sessions import import_file, open_store
 from sessions.importers import recording
@@ -24,7 +24,9 @@ async def main(url: str, path: str, piece_bytes: int | None = None, megabytes: i
     async with open_store(url, synchronous="normal") as store:
         os.write(1, b"ready\n")
         report = await import_file(store, path)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    # Not ru_maxrss, which begins with what the process that started this one had in use.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
     os.write(1, f"done {report.messages} {peak}\n".encode())
 
 
