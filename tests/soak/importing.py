@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -24,10 +25,13 @@ async def main(url: str, path: str, piece_bytes: int | None = None, megabytes: i
     async with open_store(url, synchronous="normal") as store:
         os.write(1, b"ready\n")
         report = await import_file(store, path)
-    # Not ru_maxrss, which begins with what the process that started this one had in use.
+    os.write(1, f"done {report.messages} {most_memory()}\n".encode())
+
+
+def most_memory() -> int:
+    """Return the most megabytes in use at once; `ru_maxrss` would begin with those of whoever started this process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
-    os.write(1, f"done {report.messages} {peak}\n".encode())
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
 if __name__ == "__main__":
