@@ -44,6 +44,7 @@ REFUSALS = (
 )
 """What a statement or the tables are to blame for, and not the state that the database is in."""
 
+FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4

@@ -7,11 +7,12 @@ import json
 import re
 from typing import Final
 
+from eventstore.dialect import FILE_HEAD
+
 HEAD_BYTES: Final = 4096
 """How many bytes are enough to tell what a file is."""
 # Objects, or arrays of them. A stricter look than JSON asks for, since `[section]` begins many other files.
 _LOOKS_LIKE_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?[\s\0]*(?:\[\s*)*(?:\{\s*[\"}]|\])")
-_SQLITE: Final = b"SQLite format 3\0"
 _MARKED: Final = frozenset({"utf-16", "utf-32"})
 """The encodings that begin with a byte order mark which UTF-8 cannot begin with."""
 
@@ -23,7 +24,7 @@ def looks_like_json(head: bytes) -> bool:
 
 def looks_like_lines(head: bytes) -> bool:
     """Whether one of the first lines of a file begins like an object, though the file itself may not."""
-    return not head.startswith(_SQLITE) and b'\n{"' in head
+    return not head.startswith(FILE_HEAD) and b'\n{"' in head
 
 
 def looks_like_zip(head: bytes) -> bool:
@@ -36,8 +37,8 @@ def why_not_json(data: bytes) -> str | None:
     encoding = json.detect_encoding(data[:HEAD_BYTES])
     if not data.removeprefix(codecs.BOM_UTF8).strip():
         return "empty"
-    if data.startswith(_SQLITE):
-        return "a SQLite database, not an export"
+    if data.startswith(FILE_HEAD):
+        return "a database, not an export"
     if looks_like_zip(data):
         return "not a whole zip file"
     if encoding in _MARKED or _is_wide_json(data[:HEAD_BYTES], encoding):
