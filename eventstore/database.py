@@ -25,6 +25,8 @@ class Database:
         self.dialect = dialect
         self.engine = engine
         self.closed = False
+        # How many transactions `write` began: they change what the writer of events keeps in memory.
+        self.writes = 0
         self._core = engine.dialect
         self._writer = writer
         self._watcher: Any = None
@@ -93,6 +95,7 @@ class Database:
         """Run a plain function in one writing transaction: committed when it returns, rolled back when it raises."""
 
         def transaction(connection: RawConnection) -> T:
+            self.writes += 1
             with self.transaction(connection) as tx:
                 return work(tx)
 

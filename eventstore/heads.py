@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -72,7 +72,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Heads:
-    """Heads of streams and the ends of the log, kept in memory until another process has written.
+    """Heads of streams, the ends of the log and what was read beside them, kept in memory until somebody else writes.
 
     So are the names of projections that others keep and this process does not: its appends leave them behind.
     """
@@ -84,18 +84,18 @@ class Heads:
         self.last_stream = 0
         self.known: dict[str, Head] = {}
         self._memo: dict[Any, Any] = {}
-        self._data_version: int | None = None
+        self._state: Hashable = None
 
-    def refresh(self, tx: Tx, data_version: int) -> None:
-        """Forget what another process may have changed; called inside the transaction."""
-        if data_version != self._data_version:
+    def refresh(self, tx: Tx, state: Hashable) -> None:
+        """Forget what somebody else may have changed, when the state is another one; called inside the transaction."""
+        if state != self._state:
             self.known.clear()
             self._memo = {}
             self.position = tx.fetch(_LAST_POSITION)[0][0] or 0
             self.last_stream = tx.fetch(_LAST_STREAM)[0][0] or 0
             names = [name for (name,) in tx.fetch(_CURRENT_PROJECTIONS)]
             self.unknown_projections = [name for name in names if name not in self._projections]
-            self._data_version = data_version
+            self._state = state
 
     def take_memo(self) -> dict[Any, Any]:
         """What earlier groups have read, for one that gives it back when it is committed: else it is lost."""

@@ -138,7 +138,7 @@ class Writer:
 
     def _attempt(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
         with self._database.transaction(connection) as tx:
-            self._heads.refresh(tx, self._database.dialect.data_version(connection))
+            self._heads.refresh(tx, (self._database.dialect.data_version(connection), self._database.writes))
             tx.memo = self._heads.take_memo()
             group = Group(tx, self._heads, self._projections, self._clock)
             tx.flush = group.flush

@@ -13,7 +13,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -151,6 +151,11 @@ def analyse(text: str) -> list[str]:
     folded = _fold(text)
     words = _WORD_OR_CJK.findall(folded) if _holds_cjk(folded) else folded.split()
     return list(map(_STEMS.__getitem__, words))
+
+
+def with_tokens(rows: Iterable[tuple[int, str | None, int]]) -> list[tuple[int, list[str], int]]:
+    """Give rows of (number, text, scope) as a text index takes them, without those that have no tokens."""
+    return [(row, tokens, scope) for row, text, scope in rows if text and (tokens := analyse(text))]
 
 
 def locate(text: str) -> tuple[list[str], list[tuple[int, int]]]:

@@ -25,7 +25,8 @@ from eventstore.dialect import BigKey
 from eventstore.ports import Tx
 from eventstore.statements import Statement
 from eventstore.tables import metadata
-from projections.paths import Range, first_on, last_on, path_to, path_to_place
+from projections.message import COMPACTION_PREFIX
+from projections.paths import Range, first_on, last_on, lies_on, path_to, path_to_place
 
 compactions = Table(
     "assistant_compactions",
@@ -145,9 +146,11 @@ def list_compactions(tx: Tx, stream_no: int) -> list[Compaction]:
     ]
 
 
-def find_ends(tx: Tx, stream_no: int, compaction_id: str) -> tuple[str, str] | None:
-    """The ids of the first and the last message that a compaction stands for."""
-    rows = tx.fetch(_ENDS, (stream_no, compaction_id))
+def find_ends(tx: Tx, stream_no: int, message_id: str) -> tuple[str, str] | None:
+    """The ids of the first and the last message that an overlay stands for; None for what is no overlay of now."""
+    if not message_id.startswith(COMPACTION_PREFIX):
+        return None
+    rows = tx.fetch(_ENDS, (stream_no, message_id.removeprefix(COMPACTION_PREFIX)))
     return (rows[0][0], rows[0][1]) if rows else None
 
 
@@ -189,8 +192,7 @@ def mark_stale(tx: Tx, stream_no: int, run: int, ordinal: int) -> None:
             first, last = (indices[span.from_run], span.from_ordinal), (indices[span.to_run], span.to_ordinal)
             is_covered = first <= edited <= last and ordinal <= stops[run]
         else:
-            parts = stretch(tx, stream_no, span)
-            is_covered = any(part.run == run and part.first <= ordinal <= part.last for part in parts)
+            is_covered = lies_on(stretch(tx, stream_no, span), run, ordinal)
         if is_covered:
             tx.execute(_MARK_STALE, (span.row_id,))
 

@@ -15,7 +15,7 @@ from eventstore.events import ContextEntryRemoved, ContextEntrySet
 from eventstore.ports import TextIndex, Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import metadata
-from projections.analysis import REVISION, analyse, parse_query
+from projections.analysis import REVISION, parse_query, with_tokens
 from projections.base import Projection
 from projections.versions import Versions
 
@@ -80,6 +80,7 @@ class ContextEntries(Projection):
         for envelope in versions.news(tx, envelopes):
             changes.apply(envelope)
         changes.write()
+        tx.dialect.text_index(INDEX).maintain(tx, envelopes[0].position, envelopes[-1].position)
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
         """Every row of the tables, and of all streams every token of the index with its place."""
@@ -122,10 +123,10 @@ class _Changes:
         before = sorted((*entry.before, no) for (no, _), entry in changed if entry.before)
         after = sorted((entry.after for _, entry in changed if entry.after), key=lambda row: row[0])
         index = self._tx.dialect.text_index(INDEX)
-        index.remove(self._tx, _with_tokens(before))
+        index.remove(self._tx, with_tokens(before))
         self._tx.executemany(_DELETE, [(row_id,) for row_id, *_ in before])
         self._tx.executemany(_INSERT, after)
-        index.add(self._tx, _with_tokens((row[0], row[-1], row[1]) for row in after))
+        index.add(self._tx, with_tokens((row[0], row[-1], row[1]) for row in after))
 
     def _entry(self, stream_no: int, key: str) -> _Entry:
         entry = self._entries.get((stream_no, key))
@@ -162,7 +163,3 @@ def _hits(index: TextIndex) -> Statement:
     hits = index.hits()
     found = select(entries.c.key, entries.c.content).join_from(hits, entries, entries.c.row_id == hits.c.row_no)
     return Statement(found.order_by(hits.c.rank, hits.c.row_no.desc()).limit(bindparam("most")), "query", "most")
-
-
-def _with_tokens(rows: Any) -> list[tuple[int, list[str], int]]:
-    return [(row_id, tokens, stream_no) for row_id, text, stream_no in rows if (tokens := analyse(text))]

@@ -1,4 +1,4 @@
-"""What the projections read in a message: its text for search, and the time it says it was made."""
+"""What is read in a message and put into one: its text for search, its own time, the ids that belong to overlays."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def own_time(message: Mapping[str, Any]) -> dt.datetime | None:
         return None
 
 
+def wire_time(time: dt.datetime) -> str:
+    """A time as it goes over the wire: ISO-8601 in UTC, with all its digits."""
+    return time.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+
+
 def with_own_time(message: Mapping[str, Any], time: dt.datetime) -> bytes:
     """The JSON of a message with an own time that its JSON does not hold."""
-    return msgspec.json.encode({**message, "createdAt": time.isoformat().replace("+00:00", "Z")})
+    return msgspec.json.encode({**message, "createdAt": wire_time(time)})

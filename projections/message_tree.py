@@ -25,25 +25,16 @@ from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from projections import compactions
 from projections.base import Projection
-from projections.changes import Deleted, clear_messages, delete_messages, update_message
+from projections.changes import clear_messages, delete_messages, update_message
 from projections.corrections import corrections
 from projections.message import own_time, with_own_time
 from projections.paths import nearest_below
 from projections.stored import Tree, keep_tree, take_tree
 from projections.tokens import estimate_parts_tokens
-from projections.tree_tables import continues, messages, runs, spent_ids, trees
+from projections.tree_tables import messages, place_columns, runs, spent_ids, trees
 
-_place = (
-    messages.c.row_id,
-    messages.c.run,
-    messages.c.ordinal,
-    messages.c.path_tokens,
-    messages.c.path_bytes,
-    messages.c.sealed,
-    continues,
-)
 _with_id = (messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id"))
-_PLACE = Statement(select(*_place).where(*_with_id), "stream_no", "id")
+_PLACE = Statement(select(*place_columns).where(*_with_id), "stream_no", "id")
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), *runs.columns.keys())
 _INSERT_TREE = Statement(insert(trees), *trees.columns.keys())
@@ -101,26 +92,6 @@ class _Place(msgspec.Struct):
     has_children: bool = False
 
 
-class _Tree(msgspec.Struct):
-    tip: int = 0
-    messages: int = 0
-    leaves: int = 0
-    spent: int = 0
-    deleted: int = 0
-    version: int = 0
-    is_new: bool = False
-
-    def state(self) -> Row:
-        return (self.tip, self.messages, self.leaves, self.spent, self.deleted, self.version)
-
-    def take_out(self, gone: Deleted) -> None:
-        self.messages -= gone.messages
-        self.spent += gone.messages
-        self.leaves += gone.leaves
-        if gone.tip is not None:
-            self.tip = gone.tip
-
-
 class _Group:
     """The rows that a group of events makes, with what they build on read once.
 
@@ -132,7 +103,7 @@ class _Group:
         self._estimate = estimate
         self._estimator = estimator
         self._places: dict[tuple[int, str], _Place] = {}
-        self._trees: dict[int, _Tree] = {}
+        self._trees: dict[int, Tree] = {}
         self._message_rows: list[Row] = []
         self._run_rows: list[Row] = []
 
@@ -151,7 +122,11 @@ class _Group:
             if isinstance(event, MessageUpdated):
                 update_message(self._tx, stream_no, event, self._estimate)
             elif isinstance(event, MessagesDeleted):
-                tree.take_out(delete_messages(self._tx, stream_no, event.message_ids))
+                gone = delete_messages(self._tx, stream_no, event.message_ids)
+                tree.messages -= gone.messages
+                tree.spent += gone.messages
+                tree.leaves += gone.leaves
+                tree.tip = tree.tip if gone.tip is None else gone.tip
             elif isinstance(event, MessagesCleared | SessionDeleted):
                 clear_messages(self._tx, stream_no)
                 tree.tip = tree.messages = tree.leaves = tree.spent = 0
@@ -164,7 +139,10 @@ class _Group:
 
     def write(self) -> None:
         """Write what was collected, and forget what was read."""
-        states = [(no, tree.is_new, tree.state()) for no, tree in self._trees.items()]
+        states = [
+            (no, tree.is_new, (tree.tip, tree.messages, tree.leaves, tree.spent, tree.deleted, tree.version))
+            for no, tree in self._trees.items()
+        ]
         new = [(no, *state, self._estimator) for no, is_new, state in states if is_new]
         old = [(*state, self._estimator, no) for no, is_new, state in states if not is_new]
         self._tx.executemany(_INSERT_RUN, self._run_rows)
@@ -179,13 +157,11 @@ class _Group:
         for (stream_no, message_id), place in self._places.items():
             tree = self._trees.get(stream_no)
             if tree is not None and tree.tip == place.row_id and not place.taken and not place.has_children:
-                at = (place.row_id, place.run, place.ordinal, place.path_tokens, place.path_bytes, 0, 0)
-                kept = Tree(
-                    tree.tip, tree.messages, tree.leaves, tree.spent, tree.deleted, tree.version, message_id, at
-                )
-                keep_tree(self._tx, stream_no, kept)
+                tree.message_id, tree.is_new = message_id, False
+                tree.place = (place.row_id, place.run, place.ordinal, place.path_tokens, place.path_bytes, 0, 0)
+                keep_tree(self._tx, stream_no, tree)
 
-    def _append(self, envelope: Envelope, event: MessageAppended, tree: _Tree) -> None:
+    def _append(self, envelope: Envelope, event: MessageAppended, tree: Tree) -> None:
         stream_no, message = envelope.stream_no, event.message
         message_id = message["id"]
         content = bytes(event.raw) if event.created_at is None else with_own_time(message, event.created_at)
@@ -270,16 +246,11 @@ class _Group:
         self._places[stream_no, message_id] = place
         return place
 
-    def _tree(self, stream_no: int) -> _Tree:
+    def _tree(self, stream_no: int) -> Tree:
         tree = self._trees.get(stream_no)
         if tree is None:
-            tree = self._trees[stream_no] = _Tree(is_new=True)
-            row = take_tree(self._tx, stream_no)
-            if row is not None:
-                if row.message_id is not None:
-                    # Most messages hang on the tip: its place is read along.
-                    self._known(stream_no, row.message_id, row.place)
-                tree = self._trees[stream_no] = _Tree(
-                    row.tip, row.messages, row.leaves, row.spent, row.deleted, row.version
-                )
+            tree = self._trees[stream_no] = take_tree(self._tx, stream_no)
+            if tree.message_id is not None:
+                # Most messages hang on the tip: its place is read along.
+                self._known(stream_no, tree.message_id, tree.place)
         return tree

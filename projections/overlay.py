@@ -14,7 +14,7 @@ import msgspec
 from eventstore.ports import Tx
 from projections.compactions import Span, find_summary, list_spans
 from projections.corrections import sums_of, tokens_of
-from projections.message import COMPACTION_PREFIX
+from projections.message import COMPACTION_PREFIX, wire_time
 from projections.paths import Range
 
 
@@ -90,7 +90,7 @@ def _cut(path: Sequence[Range], start: Point, stop: Point) -> Iterator[Range]:
 
 def _overlay(tx: Tx, span: Span) -> Overlay:
     compaction_id, summary, created_at = find_summary(tx, span.row_id)
-    time = tx.dialect.to_time(created_at).isoformat().replace("+00:00", "Z")
+    time = wire_time(tx.dialect.to_time(created_at))
     message = {
         "id": COMPACTION_PREFIX + compaction_id,
         "role": "assistant",

@@ -125,6 +125,11 @@ def path_to(tx: Tx, stream_no: int, leaf_id: str | None) -> list[Range] | None:
     return path_to_place(tx, stream_no, *place)
 
 
+def lies_on(path: Iterable[Range], run: int, ordinal: int) -> bool:
+    """Whether a path, or a stretch of one, goes through a place."""
+    return any(part.run == run and part.first <= ordinal <= part.last for part in path)
+
+
 def first_on(tx: Tx, stream_no: int, path: Iterable[Range]) -> Neighbour | None:
     """The first message that is there on a path or a stretch of one."""
     for part in path:

@@ -20,7 +20,7 @@ from eventstore.events import (
 )
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
-from projections.analysis import REVISION, analyse
+from projections.analysis import REVISION, with_tokens
 from projections.base import Projection
 from projections.message import message_text, stored_text
 from projections.stored import tree_of
@@ -82,7 +82,7 @@ class SearchIndex(Projection):
         """Index every message that has a row."""
         index = tx.dialect.text_index(INDEX)
         for page in _pages((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_EVERY)):
-            index.add(tx, _with_tokens(page))
+            index.add(tx, with_tokens(page))
             index.maintain(tx, page[0][0], page[-1][0])
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
@@ -129,15 +129,15 @@ class _Changes:
         changed = [(row_id, entry) for row_id, entry in sorted(self._entries.items()) if entry.before != entry.after]
         index = self._tx.dialect.text_index(INDEX)
         for page in _pages((row_id, entry.before, entry.stream_no) for row_id, entry in changed):
-            index.remove(self._tx, _with_tokens(page))
+            index.remove(self._tx, with_tokens(page))
         for page in _pages((row_id, entry.after, entry.stream_no) for row_id, entry in changed):
-            index.add(self._tx, _with_tokens(page))
+            index.add(self._tx, with_tokens(page))
 
     def _clear(self, stream_no: int) -> None:
         """Take out all rows of a stream, page by page, and drop what else this group was about to do to them."""
         index = self._tx.dialect.text_index(INDEX)
         for page in _pages(self._held(stream_no) if stream_no not in self._cleared else ()):
-            index.remove(self._tx, _with_tokens(page))
+            index.remove(self._tx, with_tokens(page))
         self._cleared.add(stream_no)
         self._entries = {row_id: entry for row_id, entry in self._entries.items() if entry.stream_no != stream_no}
         self._rows = {key: row for key, row in self._rows.items() if key[0] != stream_no}
@@ -175,7 +175,3 @@ def _pages(texts: Iterable[Text]) -> Iterator[list[Text]]:
             page, size = [], 0
     if page:
         yield page
-
-
-def _with_tokens(rows: Iterable[Text]) -> list[tuple[int, list[str], int]]:
-    return [(row_id, tokens, stream_no) for row_id, text, stream_no in rows if text and (tokens := analyse(text))]

@@ -39,7 +39,7 @@ from eventstore.statements import Row, Statement
 from eventstore.tables import metadata
 from projections.base import Projection
 from projections.overlay import View
-from projections.paths import Range
+from projections.paths import Range, lies_on
 from projections.skill_calls import NAME_IN_JSON, skill_calls, with_marker
 from projections.tokens import estimate_parts_tokens
 from projections.tree_tables import messages
@@ -218,11 +218,7 @@ def saved_tokens(tx: Tx, stream_no: int, view: Callable[[], View]) -> int:
     if not rows:
         return 0
     shown = [part for part in view() if isinstance(part, Range)]
-    return sum(
-        saved
-        for run, ordinal, saved in rows
-        if any(part.run == run and part.first <= ordinal <= part.last for part in shown)
-    )
+    return sum(saved for run, ordinal, saved in rows if lies_on(shown, run, ordinal))
 
 
 def _unload(tx: Tx, stream_no: int, label: str, key: str) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
-from projections.tree_tables import continues, messages, spent_ids, trees
+from projections.tree_tables import messages, place_columns, spent_ids, trees
 
 _STORED = Statement(
     select(messages.c.row_id, messages.c.content, messages.c.created_at).where(
@@ -32,13 +32,7 @@ _TREE = Statement(
         trees.c.deleted,
         trees.c.version,
         messages.c.id,
-        messages.c.row_id,
-        messages.c.run,
-        messages.c.ordinal,
-        messages.c.path_tokens,
-        messages.c.path_bytes,
-        messages.c.sealed,
-        continues,
+        *place_columns,
     )
     .join_from(trees, messages, messages.c.row_id == trees.c.tip, isouter=True)
     .where(trees.c.stream_no == bindparam("stream_no")),
@@ -54,12 +48,12 @@ class StoredMessage(msgspec.Struct, frozen=True):
     created_at: Any
 
 
-class Tree(msgspec.Struct, frozen=True):
-    """Where a session's tree stands.
+class Tree(msgspec.Struct):
+    """Where a session's tree stands; only who has taken it changes it.
 
     `message_id` is the message that was appended or selected last, whose row is `tip`; `messages` and `spent` say how
     many ids are in use and spent; `deleted` is 1 for a session that was deleted; `version` is the one that the tables
-    show. `place` is the tip's: row, run, ordinal, sums, sealed, continued.
+    show. `place` is the tip's: row, run, ordinal, sums, sealed, continued. `is_new` says that it has no row yet.
     """
 
     tip: int = 0
@@ -70,6 +64,7 @@ class Tree(msgspec.Struct, frozen=True):
     version: int = 0
     message_id: str | None = None
     place: Row = ()
+    is_new: bool = False
 
 
 def find_message(tx: Tx, stream_no: int, message_id: str) -> StoredMessage | None:
@@ -87,17 +82,18 @@ def tree_of(tx: Tx, stream_no: int) -> Tree:
     """Where a session's tree stands; an empty tree for one without a row."""
     key = (trees.name, stream_no)
     if key not in tx.memo:
-        tx.memo[key] = None
+        tx.memo[key] = Tree(is_new=True)
         for tip, size, leaves, spent, deleted, version, message_id, *place in tx.fetch(_TREE, (stream_no,)):
             tx.memo[key] = Tree(tip, size, leaves, spent, deleted, version, message_id, tuple(place))
-    return tx.memo[key] or Tree()
+    tree: Tree = tx.memo[key]
+    return tree
 
 
-def take_tree(tx: Tx, stream_no: int) -> Tree | None:
-    """The same for whoever is about to change it, so that nobody remembers it; None for one without a row."""
-    tree_of(tx, stream_no)
-    taken: Tree | None = tx.memo.pop((trees.name, stream_no))
-    return taken
+def take_tree(tx: Tx, stream_no: int) -> Tree:
+    """The same for whoever is about to change it, so that nobody remembers it."""
+    tree = tree_of(tx, stream_no)
+    del tx.memo[trees.name, stream_no]
+    return tree
 
 
 def keep_tree(tx: Tx, stream_no: int, tree: Tree) -> None:

@@ -87,3 +87,14 @@ continues = (
     )
     .exists()
 )
+
+# What an append has to know of the message that it hangs on.
+place_columns = (
+    messages.c.row_id,
+    messages.c.run,
+    messages.c.ordinal,
+    messages.c.path_tokens,
+    messages.c.path_bytes,
+    messages.c.sealed,
+    continues,
+)

@@ -24,7 +24,7 @@ from eventstore.ports import Tx
 from eventstore.rows import find_position
 from eventstore.same import same_json
 from projections.compactions import find_ends
-from projections.message import COMPACTION_PREFIX, with_own_time
+from projections.message import with_own_time
 from projections.stored import Tree, find_message, is_spent, tree_of
 from sessions.marking import is_stored_as
 from sessions.message import Accepted, Message
@@ -57,10 +57,10 @@ class AppendResult(msgspec.Struct, frozen=True):
 def check_open(tx: Tx, head: Head) -> Tree:
     """Where a session's tree stands once all that is pending is applied; raises SessionDeletedError."""
     tx.flush()
-    tip = tree_of(tx, head.stream_no) if head.stream_no else Tree()
-    if tip.deleted:
+    tree = tree_of(tx, head.stream_no) if head.stream_no else Tree()
+    if tree.deleted:
         raise SessionDeletedError(head.stream_id)
-    return tip
+    return tree
 
 
 class AppendMessages:
@@ -112,10 +112,8 @@ class _View:
 
     def without_overlay(self, parent: Parent) -> Parent:
         """The parent; for an overlay the last message of its range."""
-        if isinstance(parent, str) and parent.startswith(COMPACTION_PREFIX):
-            ends = find_ends(self._tx, self._head.stream_no, parent.removeprefix(COMPACTION_PREFIX))
-            return ends[1] if ends else parent
-        return parent
+        ends = find_ends(self._tx, self._head.stream_no, parent) if isinstance(parent, str) else None
+        return ends[1] if ends else parent
 
     def first_append(self, message_id: str) -> Envelope | None:
         """The event that appended a message with this id; raises MessageDeletedError for an id that is spent."""
@@ -125,10 +123,10 @@ class _View:
         stored = find_message(self._tx, self._head.stream_no, message_id)
         if stored is not None:
             return find_position(self._tx, stored.position)
-        tip = self._tip()
-        if tip.deleted:
+        tree = self._tree()
+        if tree.deleted:
             raise SessionDeletedError(self._head.stream_id)
-        if tip.spent and is_spent(self._tx, self._head.stream_no, message_id):
+        if tree.spent and is_spent(self._tx, self._head.stream_no, message_id):
             raise MessageDeletedError(self._head.stream_id, message_id)
         return None
 
@@ -162,15 +160,11 @@ class _View:
                 return str(envelope.event.message["id"])
             if isinstance(envelope.event, LeafSelected):
                 return envelope.event.message_id
-        return self._tip().message_id
+        return self._tree().message_id
 
-    def _tip(self) -> Tree:
-        """Where the tables stand, read once for all decisions on what they hold."""
-        tip: Tree | None = self._head.memo.get("tip")
-        if tip is None:
-            tip = tree_of(self._tx, self._head.stream_no) if self._head.stored_version else Tree()
-            self._head.memo["tip"] = tip
-        return tip
+    def _tree(self) -> Tree:
+        """Where the tables stand."""
+        return tree_of(self._tx, self._head.stream_no) if self._head.stored_version else Tree()
 
     def _is_stored(self, message_id: str) -> bool:
         return self._head.stored_version > 0 and find_message(self._tx, self._head.stream_no, message_id) is not None

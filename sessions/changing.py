@@ -23,8 +23,7 @@ from eventstore.ids import new_id
 from eventstore.ports import Tx
 from eventstore.rows import find_position
 from projections.compactions import find_ends
-from projections.message import COMPACTION_PREFIX
-from projections.paths import path_to, place_of
+from projections.paths import lies_on, path_to, place_of
 from projections.skills import loaded_skills
 from projections.stored import find_message
 from sessions.appending import AppendMessages, Parent, check_open
@@ -127,13 +126,11 @@ class AddCompaction:
             raise InvalidCompactionError(
                 head.stream_id, f"there is no message {missing!r} to be an end of a compaction"
             )
-        if not any(part.run == place[0] and part.first <= place[1] <= part.last for part in path):
+        if not lies_on(path, *place):
             raise InvalidCompactionError(head.stream_id, f"message {start!r} is not on the path to {end!r}")
         added = CompactionAdded(id=new_id(), summary=self._summary, from_message_id=start, to_message_id=end)
         return [added], None
 
     def _resolve(self, tx: Tx, head: Head, message_id: str, edge: int) -> str:
-        ends = None
-        if message_id.startswith(COMPACTION_PREFIX):
-            ends = find_ends(tx, head.stream_no, message_id.removeprefix(COMPACTION_PREFIX))
+        ends = find_ends(tx, head.stream_no, message_id)
         return ends[edge] if ends else message_id

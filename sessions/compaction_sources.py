@@ -17,7 +17,7 @@ from projections.compactions import Span, find_ends, list_spans, stale_rows
 from projections.history import read_view, row_stats
 from projections.message import COMPACTION_PREFIX
 from projections.overlay import view_of
-from projections.paths import Range, path_to, path_to_place, place_of
+from projections.paths import lies_on, path_to, path_to_place, place_of
 from projections.skills import unloaded_copies
 from sessions.appending import check_open
 from sessions.compaction_function import is_compaction_message
@@ -78,7 +78,7 @@ class _Stored:
         view = view_of(tx, stream_no, path, without=stale_rows(tx, stream_no))
         messages = Message.all_stored(read_view(tx, stream_no, view))
         ids = [stat.id for stat in row_stats(tx, stream_no, path)]
-        ends = [_stands_for(message, _ends_in(tx, stream_no, message)) for message in messages]
+        ends = [_stands_for(message, find_ends(tx, stream_no, message.id)) for message in messages]
         places = {message_id: index for index, message_id in enumerate(ids)}
         edges = [(places[first], places[last]) for first, last in ends]
         seen = _Seen(version, {span.row_id for span in list_spans(tx, stream_no)})
@@ -167,12 +167,6 @@ def _stands_for(message: Message, ends: Ends | None) -> Ends:
     return ends or (message.id, message.id)
 
 
-def _ends_in(tx: Tx, stream_no: int, message: Message) -> Ends | None:
-    if not is_compaction_message(message):
-        return None
-    return find_ends(tx, stream_no, message.id.removeprefix(COMPACTION_PREFIX))
-
-
 def _touches(event: object, ids: set[str]) -> bool:
     if isinstance(event, MessageUpdated):
         return event.message["id"] in ids
@@ -188,13 +182,9 @@ def _overlaps(tx: Tx, stream_no: int, span: Span, from_id: str, to_id: str) -> b
     if start is None or end is None:
         return True
     own, its = path_to_place(tx, stream_no, *end), path_to_place(tx, stream_no, span.to_run, span.to_ordinal)
-    if _is_on(own, (span.to_run, span.to_ordinal)):
-        return _is_on(its, start)
-    return _is_on(its, end) and _is_on(own, (span.from_run, span.from_ordinal))
-
-
-def _is_on(path: Sequence[Range], place: tuple[int, int]) -> bool:
-    return any(part.run == place[0] and part.first <= place[1] <= part.last for part in path)
+    if lies_on(own, span.to_run, span.to_ordinal):
+        return lies_on(its, *start)
+    return lies_on(its, *end) and lies_on(own, span.from_run, span.from_ordinal)
 
 
 def _field(compaction: Any, name: str) -> str:

@@ -36,7 +36,6 @@ from projections.compactions import find_ends
 from projections.context_blocks import find_prompt, list_blocks
 from projections.directory import SessionInfo, find_session
 from projections.history import read_view
-from projections.message import COMPACTION_PREFIX
 from projections.overlay import view_of
 from projections.paths import path_to
 from projections.skills import Marks, unloaded_copies
@@ -114,10 +113,8 @@ class ForkSession:
         tx.flush()
         source = _existing(tx, self._source_id)
         stream_no, version = find_stream(tx, self._source_id)
-        at = self._at
-        if at.startswith(COMPACTION_PREFIX):
-            ends = find_ends(tx, stream_no, at.removeprefix(COMPACTION_PREFIX))
-            at = ends[1] if ends else at
+        ends = find_ends(tx, stream_no, self._at)
+        at = ends[1] if ends else self._at
         path = path_to(tx, stream_no, at)
         if path is None:
             raise MessageNotFoundError(self._source_id, self._at)

@@ -14,7 +14,7 @@ from eventstore.errors import InvalidArgumentError, InvalidMessageError, LimitEx
 from eventstore.ids import new_id
 from eventstore.limits import Limits, check_id, clean_text, encode_json
 from eventstore.same import same_json
-from projections.message import COMPACTION_PREFIX, message_text, own_time
+from projections.message import COMPACTION_PREFIX, message_text, own_time, wire_time
 
 # How large a message may be is the store's affair.
 _ANY_SIZE = Limits(message_bytes=sys.maxsize)
@@ -197,7 +197,7 @@ def _wire_time(time: object) -> str:
     if not isinstance(time, dt.datetime) or time.tzinfo is None:
         raise InvalidArgumentError("created_at", "must be an aware time")
     try:
-        return time.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+        return wire_time(time)
     except OverflowError:
         raise InvalidArgumentError("created_at", "lies beyond the years 1 to 9999 in UTC") from None
 

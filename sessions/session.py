@@ -19,7 +19,7 @@ from sessions.conversation import Conversation, Storage
 from sessions.foreign import checked_provider
 from sessions.message import lookup_id
 from sessions.providers import SessionProvider, is_writable_provider
-from sessions.running import Running, start, wiring_of
+from sessions.running import Running, start
 from sessions.store import Store
 from sessions.tools import Tool
 
@@ -92,7 +92,7 @@ class Session(Conversation):
         Raises NotSupportedError over a session provider that does not keep it, unless a provider is given.
         """
         self._check_not_started("with_cached_prompt")
-        if provider is None and wiring_of(self._origin, "") is None:
+        if provider is None and not isinstance(self._origin, Store):
             raise NotSupportedError("with_cached_prompt() without a provider, over a session provider,")
         if provider is not None and not (callable(getattr(provider, "get", None)) and is_writable_provider(provider)):
             raise InvalidArgumentError("provider", "must have get() and set()")

@@ -28,8 +28,8 @@ from eventstore.events import (
     SkillUnloaded,
 )
 from replay.cli.earlier import Earlier, Said
-from replay.cli.markdown import parts_to_markdown
 from replay.cli.text import counted
+from sessions.exporters.markdown import parts_to_markdown
 
 if TYPE_CHECKING:
     from eventstore.log import EventLog

@@ -82,8 +82,8 @@ async def print_transcript(
     compaction: Compaction = Compaction.APPLIED,
 ) -> None:
     """Print a branch as Markdown, message by message as they are read."""
-    from replay.cli.markdown import to_markdown
     from replay.cli.overview import overview_of
+    from sessions.exporters.markdown import to_markdown
     from sessions.stored import StoredSession
 
     out.write(_head(await overview_of(store, session_id)))
@@ -97,7 +97,7 @@ async def print_transcript(
 
 def parts_at(depth: Depth, message: Message) -> list[dict[str, Any]] | None:
     """The parts of a message that are shown at a depth; None when the message is not."""
-    from replay.cli.markdown import kind_of
+    from sessions.exporters.tools import kind_of
 
     if depth is Depth.ALL:
         return message.parts

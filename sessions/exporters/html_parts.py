@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from projections.message import wire_time
 from sessions.exporters.markdown import FENCE_LINE, data_of, file_name, label, pretty
-from sessions.exporters.times import wire_time
 from sessions.exporters.tools import Part, kind_of, to_call
 
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

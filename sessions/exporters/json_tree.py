@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from projections.compactions import Compaction
+from projections.message import wire_time
 from sessions.exporters.ndjson import to_line
 from sessions.exporters.source import Source
-from sessions.exporters.times import wire_time
 
 FORMAT: Final = "session-eventstore/tree"
 """What a file of this format says that it is."""

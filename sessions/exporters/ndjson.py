@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
+from projections.message import wire_time
 from sessions.exporters.source import Node, Source
-from sessions.exporters.times import wire_time
 
 
 async def export(source: Source) -> AsyncGenerator[str, None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import weakref
 from array import array
 from collections.abc import Collection, Iterator
@@ -16,10 +15,8 @@ from sessions.importers.claude_records import Rows, wanted_blocks
 from sessions.importers.claude_turns import Turns
 from sessions.importers.conversation import Content, Overlay, RecordedMessage
 from sessions.importers.decoding import UnreadableError, decode
-from sessions.importers.ids import UNKNOWN
+from sessions.importers.ids import UNKNOWN, UUID
 from sessions.importers.links import NONE
-
-_UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Reader:
@@ -42,7 +39,7 @@ class Reader:
         A made-up id like `u1` may stand for other records elsewhere, while a copy has the time of its original.
         """
         uuid = self.uuid(row)
-        if _UUID.fullmatch(uuid):
+        if UUID.fullmatch(uuid.lower()):
             return uuid
         try:
             value = decode(self._text(row)).value

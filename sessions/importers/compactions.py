@@ -9,7 +9,8 @@ from eventstore.events import CompactionAdded
 from eventstore.heads import Head
 from eventstore.ports import Tx
 from projections.compactions import find_ends
-from projections.paths import path_to, place_of
+from projections.message import COMPACTION_PREFIX
+from projections.paths import lies_on, path_to, place_of
 from sessions.importers.conversation import content_id
 
 
@@ -28,7 +29,7 @@ def compaction_events(
         if not (isinstance(summary, str) and summary.strip() and isinstance(start, str) and isinstance(end, str)):
             continue
         compaction_id = str(overlay.get("id") or content_id([start, end, summary]))
-        is_known = head.version > 0 and find_ends(tx, head.stream_no, compaction_id) is not None
+        is_known = head.version > 0 and find_ends(tx, head.stream_no, COMPACTION_PREFIX + compaction_id) is not None
         if not is_known and _on_one_path(tx, head, added, start, end):
             added_compaction = CompactionAdded(
                 id=compaction_id, summary=summary, from_message_id=start, to_message_id=end
@@ -46,6 +47,4 @@ def _on_one_path(tx: Tx, head: Head, added: Mapping[str, str | None], start: str
     if at is None or start in added or head.version == 0:
         return False
     place, path = place_of(tx, head.stream_no, start), path_to(tx, head.stream_no, at)
-    return place is not None and any(
-        part.run == place[0] and part.first <= place[1] <= part.last for part in path or ()
-    )
+    return place is not None and lies_on(path or (), *place)

@@ -10,7 +10,7 @@ from typing import Final
 
 UNKNOWN: Final = -1
 _FIRST_SLOTS: Final = 64
-_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PACKED: Final = b"\0"
 _PLAIN: Final = b"\1"
 
@@ -101,7 +101,7 @@ class Runs:
 
 
 def _pack(text: str) -> bytes:
-    if len(text) == 36 and _UUID.fullmatch(text):
+    if len(text) == 36 and UUID.fullmatch(text):
         return _PACKED + bytes.fromhex(text.replace("-", ""))
     return _PLAIN + text.encode()
 

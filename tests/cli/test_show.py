@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from replay.cli.markdown import to_markdown
 from replay.cli.show import Depth, parts_at
 from sessions import Message, SessionManager
+from sessions.exporters.markdown import to_markdown
 from tests.cli.running import Fill, eventstore, terminal
 
 

@@ -46,14 +46,15 @@ async def test_compactions_are_listed_in_log_order() -> None:
 
 
 async def test_compaction_is_found_by_its_id() -> None:
-    """The ends of a compaction are found by its id in its session, and its summary by its row."""
+    """The ends of a compaction are found by its overlay's id in its session, and its summary by its row."""
     async with opened(estimate_tokens=len) as store:
         await store.log.append("s", [*TREE, compacted("a", "1", "b4", "so far")])
 
         def look(tx: Tx, no: int) -> None:
-            assert find_ends(tx, no, "a") == ("1", "b4")
-            assert find_ends(tx, no, "b") is None
-            assert find_ends(tx, no + 1, "a") is None
+            assert find_ends(tx, no, "compaction_a") == ("1", "b4")
+            assert find_ends(tx, no, "compaction_b") is None
+            assert find_ends(tx, no, "a") is None
+            assert find_ends(tx, no + 1, "compaction_a") is None
             assert list_spans(tx, no) == [Span(8, 1, 1, 5, 4, 4 + 6)]
             found_id, summary, time = find_summary(tx, 8)
             assert (found_id, summary, tx.dialect.to_time(time)) == ("a", "so far", NOON)

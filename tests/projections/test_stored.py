@@ -7,7 +7,7 @@ import msgspec
 
 from eventstore import LeafSelected
 from eventstore.ports import Tx
-from projections.stored import StoredMessage, find_message, is_spent
+from projections.stored import StoredMessage, find_message, is_spent, tree_of
 from tests.projections.support import NOON, Tip, appended, chain, cleared, deleted, on, opened, tip_of, updated
 
 
@@ -79,3 +79,13 @@ async def test_tip_is_what_was_appended_or_selected_last() -> None:
             assert (await on(store, tip_of)).message_id == tip
         assert await on(store, tip_of) == Tip(None, 0, 5)
         assert await on(store, tip_of, "nobody") == Tip()
+
+
+async def test_what_was_remembered_goes_when_tables_are_written_past_the_log() -> None:
+    """A tree that was emptied is not remembered from the last append: the next one starts it anew."""
+    async with opened() as store:
+        await store.log.append("s", chain("1", "2"))
+        (tree,) = [one for one in store.log.projections if one.name == "message_tree"]
+        await store.log.database.write(tree.reset)
+        await store.log.append("s", [appended("3")])
+        assert (await on(store, tree_of)).message_id == "3"
