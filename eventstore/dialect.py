@@ -48,7 +48,6 @@ FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4
-
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
 WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 16_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}
@@ -79,9 +78,8 @@ class SQLiteDialect:
         """The engine: every connection that it opens by `connect` gets the same settings."""
         pool: dict[str, Any] = {"poolclass": StaticPool}
         if not self.in_memory:
-            # Beside the readers: the writer, one that watches for other processes' writes, one for checkpoints, and two
-            # for who uses the engine directly. No overflow: closing a connection on its return needs SQLAlchemy's
-            # greenlet.
+            # Beside the readers: one that writes, one that watches for other processes, one for checkpoints, two for
+            # who uses the engine directly. No overflow: closing one on its return needs SQLAlchemy's greenlet.
             pool = {
                 "poolclass": AsyncAdaptedQueuePool,
                 "pool_size": READERS + 5,
@@ -310,6 +308,12 @@ class FtsIndex:
     def terms(self, tx: Tx) -> Iterator[Row]:
         """Every (token, row number, column, place) of the index, in that order; for comparing it with its source."""
         return tx.iterate(self._terms)
+
+    def terms_of(self, rows: Sequence[tuple[int, Sequence[str], int]]) -> Iterator[Row]:
+        """What `terms` would have of rows that are added, in any order."""
+        yield from ((_scope_token(scope), row, "scope", 0) for row, _, scope in rows)
+        for row, tokens, _ in rows:
+            yield from ((token, row, "terms", place) for place, token in enumerate(tokens))
 
 
 def _scope_token(scope: int) -> str:

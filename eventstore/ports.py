@@ -88,6 +88,9 @@ class TextIndex(Protocol):
     def terms(self, tx: Tx) -> Iterator[Row]:
         """Every (token, row number, column, place) of the index, in that order; for comparing it with its source."""
 
+    def terms_of(self, rows: Sequence[tuple[int, Sequence[str], int]]) -> Iterator[Row]:
+        """What `terms` would have of rows that are added, in any order."""
+
 
 class Dialect(Protocol):
     """What differs between the engines, as the log and the projections need it."""
@@ -152,6 +155,29 @@ class Derived(Projection, Protocol):
 
     def fill(self, tx: Tx) -> None:
         """Fill its empty tables."""
+
+
+@runtime_checkable
+class Deferred(Projection, Protocol):
+    """A projection that may lag a little behind the log, since it costs less written for many events at once.
+
+    Its queries raise Behind when they would miss something; `EventLog.read` then has it catch up.
+    """
+
+    def catch_up(self, tx: Tx, *, least: int = 1) -> None:
+        """Fold what it lags behind in, if that is enough to be worth it: so many events, or much content."""
+
+
+class Behind(Exception):  # noqa: N818 - no error: it never leaves the log
+    """A deferred projection lags behind a position that the state it was asked in has.
+
+    Whoever asks again after it caught up puts that position into the transaction's memo, under this class: what came
+    later is then not missed.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"behind position {position}")
+        self.position = position
 
 
 class Publisher(Protocol):

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from eventstore.checkpoints import Checkpoints
-from eventstore.crossing import RawConnection
+from eventstore.crossing import RawConnection, RawTx
 from eventstore.database import Database
 from eventstore.errors import EventStoreError, StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
 from eventstore.group import Failure, Group, GroupFailedError
 from eventstore.heads import MARK_STALE, Committed, Decide, Heads
-from eventstore.ports import Clock, Projection
+from eventstore.ports import Clock, Deferred, Projection
 
 MAX_GROUP = 512
+MOST_BEHIND = 256
+"""Events that a deferred projection may lag behind before a group has it catch up."""
+
+logger = logging.getLogger(__name__)
 
 
 class Request(msgspec.Struct, frozen=True, eq=False):
@@ -46,6 +51,7 @@ class Writer:
     ) -> None:
         self._database = database
         self._projections = projections
+        self._deferred = [projection for projection in projections if isinstance(projection, Deferred)]
         self._clock = clock
         self._on_commit = on_commit
         self._checkpoints = Checkpoints(database)
@@ -80,11 +86,20 @@ class Writer:
         head = self._heads.known.get(stream_id)
         return None if head is None else head.version
 
+    async def catch_up(self) -> None:
+        """Have deferred projections fold what is committed by now."""
+        await self._database.on_writer(self._catch_up)
+
     async def close(self) -> None:
-        """Commit what is waiting, then stop."""
+        """Commit what is waiting, have deferred projections catch up, then stop."""
         self._closing = True
         await self._idle.wait()
         await self._checkpoints.close()
+        if self._heads.position:
+            try:
+                await self.catch_up()
+            except EventStoreError as error:
+                logger.warning("an index is left behind, the next search will bring it up: %s", error.code)
 
     # Callbacks, not a task: at the end of a program all its tasks are cancelled, and some append on their way out.
 
@@ -138,18 +153,30 @@ class Writer:
 
     def _attempt(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
         with self._database.transaction(connection) as tx:
-            self._heads.refresh(tx, (self._database.dialect.data_version(connection), self._database.writes))
-            tx.memo = self._heads.take_memo()
+            self._take_state(connection, tx)
             group = Group(tx, self._heads, self._projections, self._clock)
             tx.flush = group.flush
             outcomes = [group.decide(r.stream_id, r.decide, r.expected, r.metadata) for r in requests]
             group.flush()
             if group.position > self._heads.position:
                 tx.executemany(MARK_STALE, [(name,) for name in self._heads.unknown_projections])
+                for projection in self._deferred:
+                    projection.catch_up(tx, least=MOST_BEHIND)
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
         self._heads.adopt(group.position, group.last_stream, group.heads, tx.memo)
         return outcomes
+
+    def _catch_up(self, connection: RawConnection) -> None:
+        with self._database.transaction(connection) as tx:
+            self._take_state(connection, tx)
+            for projection in self._deferred:
+                projection.catch_up(tx)
+        self._heads.adopt(self._heads.position, self._heads.last_stream, {}, tx.memo)
+
+    def _take_state(self, connection: RawConnection, tx: RawTx) -> None:
+        self._heads.refresh(tx, (self._database.dialect.data_version(connection), self._database.writes))
+        tx.memo = self._heads.take_memo()
 
 
 def _holdable(error: BaseException) -> Exception:

@@ -13,7 +13,7 @@ from eventstore.statements import Row, Statement
 from eventstore.tables import events, streams
 from projections.analysis import Query, parse_query, snippet
 from projections.message import stored_text
-from projections.search_index import INDEX
+from projections.search_index import INDEX, check_current
 from projections.tree_tables import messages
 
 MOST_HITS = 1 << 40
@@ -72,6 +72,7 @@ def search(
     query = parse_query(text)
     if not query.phrases or limit == 0:
         return []
+    check_current(tx)
     results: list[SearchResult] = []
     for message_id, session_id, role, content, created_at in _find(tx, query, stream_no, min(limit, MOST_HITS), order):
         time = tx.dialect.to_time(created_at)

@@ -1,14 +1,17 @@
 """The text index over messages, filled with our own tokens.
 
-An index row has the number of its message's row, the position in the log, and its stream for a scope.
+An index row has the number of its message's row, the position in the log, and its stream for a scope. New messages
+are indexed many at a time: a row written alone costs as much as all else that an append writes. So the index has a
+checkpoint, the row up to which every message is in it; what is behind that is made good before a search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 
 import msgspec
-from sqlalchemy import bindparam, select
+from sqlalchemy import BigInteger, Column, Integer, Table, bindparam, delete, func, insert, select
 
 from eventstore.envelope import Envelope
 from eventstore.events import (
@@ -18,8 +21,9 @@ from eventstore.events import (
     MessageUpdated,
     SessionDeleted,
 )
-from eventstore.ports import Tx
+from eventstore.ports import Behind, Tx
 from eventstore.statements import Row, Statement
+from eventstore.tables import metadata
 from projections.analysis import REVISION, with_tokens
 from projections.base import Projection
 from projections.message import message_text, stored_text
@@ -33,17 +37,43 @@ PAGE_CHARACTERS = 1 << 20
 Text = tuple[int, str | None, int]
 """A row's number, its text and its stream."""
 
+checkpoints = Table(
+    "search_checkpoint",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("row_id", BigInteger, nullable=False),
+)
 
-_EVERY = Statement(select(messages.c.row_id, messages.c.stream_no, messages.c.content).order_by(messages.c.row_id))
+_BEHIND = Statement(
+    select(messages.c.row_id, messages.c.stream_no, messages.c.content)
+    .where(messages.c.row_id > bindparam("after"))
+    .order_by(messages.c.row_id),
+    "after",
+)
+_SIZE = Statement(
+    select(func.count(), func.coalesce(func.sum(messages.c.bytes), 0)).where(messages.c.row_id > bindparam("after")),
+    "after",
+)
+_CHECKPOINT = Statement(select(checkpoints.c.row_id))
+_LAST = Statement(select(func.max(messages.c.row_id), select(checkpoints.c.row_id).scalar_subquery()))
+_FORGET = Statement(delete(checkpoints))
+_SET = Statement(insert(checkpoints), "id", "row_id")
 _OF_STREAM = Statement(
-    select(messages.c.row_id, messages.c.content).where(messages.c.stream_no == bindparam("stream_no")), "stream_no"
+    select(messages.c.row_id, messages.c.content).where(
+        messages.c.stream_no == bindparam("stream_no"), messages.c.row_id <= bindparam("until")
+    ),
+    "stream_no",
+    "until",
 )
 _ROW = Statement(
     select(messages.c.row_id, messages.c.content).where(
-        messages.c.stream_no == bindparam("stream_no"), messages.c.id == bindparam("id")
+        messages.c.stream_no == bindparam("stream_no"),
+        messages.c.id == bindparam("id"),
+        messages.c.row_id <= bindparam("until"),
     ),
     "stream_no",
     "id",
+    "until",
 )
 
 
@@ -55,56 +85,127 @@ class SearchIndex(Projection):
     """
 
     name = "search_index"
-    revision = REVISION
+    # The second shape of its tables, whatever the analysis is at.
+    revision = REVISION + 1
     handles = (MessageAppended, MessageUpdated, MessagesDeleted, MessagesCleared, SessionDeleted)
+    tables = (checkpoints,)
 
     def create(self, tx: Tx) -> None:
         """Create the text index."""
         tx.dialect.text_index(INDEX).create(tx)
+        super().create(tx)
 
     def drop(self, tx: Tx) -> None:
         """Drop the text index."""
         tx.dialect.text_index(INDEX).drop(tx)
+        super().drop(tx)
 
     def reset(self, tx: Tx) -> None:
         """Empty the text index."""
         tx.dialect.text_index(INDEX).clear(tx)
+        super().reset(tx)
+        tx.memo.pop(_Lag, None)
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
-        """Index the messages' tokens, and take out those of texts that were replaced or deleted."""
-        changes = _Changes(tx)
+        """Take the tokens of texts that were replaced or deleted out of the index, and count what it lags behind."""
+        lag = _Lag.of(tx)
+        changes = _Changes(tx, lag.checkpoint)
         for envelope in envelopes:
-            changes.apply(envelope)
+            if isinstance(envelope.event, MessageAppended):
+                lag.count(envelope.position, len(bytes(envelope.event.raw)))
+            else:
+                changes.apply(envelope)
         changes.write()
-        tx.dialect.text_index(INDEX).maintain(tx, envelopes[0].position, envelopes[-1].position)
+
+    def catch_up(self, tx: Tx, *, least: int = 1) -> None:
+        """Index what is behind the checkpoint, once it is so many messages or as much text as a page has."""
+        lag = _Lag.of(tx)
+        if lag.messages >= least or lag.bytes >= PAGE_CHARACTERS:
+            self.fill(tx)
 
     def fill(self, tx: Tx) -> None:
-        """Index every message that has a row."""
-        index = tx.dialect.text_index(INDEX)
-        for page in _pages((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_EVERY)):
+        """Index every message behind the checkpoint."""
+        index, last = tx.dialect.text_index(INDEX), _checkpoint(tx)
+        behind = tx.iterate(_BEHIND, (last,))
+        for page in _pages((row_id, stored_text(content), no) for row_id, no, content in behind):
             index.add(tx, with_tokens(page))
-            index.maintain(tx, page[0][0], page[-1][0])
+            index.maintain(tx, last + 1, page[-1][0])
+            last = page[-1][0]
+        _move_checkpoint(tx, last)
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
-        """Every token of the index with its place, in order; nothing for one stream, since the index knows none."""
-        if stream_no is None:
-            for token, row_id, column, place in tx.dialect.text_index(INDEX).terms(tx):
-                yield (INDEX, row_id, column, place, token)
+        """Every token with its place, in order, of the index as it is when it has caught up.
+
+        Nothing for one stream, since the index knows none.
+        """
+        if stream_no is not None:
+            return
+        index = tx.dialect.text_index(INDEX)
+        texts = ((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_BEHIND, (_checkpoint(tx),)))
+        behind = (term for page in _pages(texts) for term in index.terms_of(with_tokens(page)))
+        for token, row_id, column, place in merge(index.terms(tx), sorted(behind)):
+            yield (INDEX, row_id, column, place, token)
+
+
+def check_current(tx: Tx) -> None:
+    """Raise Behind when messages that a search must see are not in the index."""
+    last, checkpoint = tx.fetch(_LAST)[0]
+    if last is not None and (checkpoint or 0) < min(last, tx.memo.get(Behind, last)):
+        raise Behind(last)
+
+
+class _Lag(msgspec.Struct):
+    """The row up to which the index has every message, and how much is behind it."""
+
+    checkpoint: int
+    messages: int
+    bytes: int
+
+    @staticmethod
+    def of(tx: Tx) -> _Lag:
+        """What this transaction knows of it, or reads."""
+        lag: _Lag | None = tx.memo.get(_Lag)
+        if lag is None:
+            checkpoint = _checkpoint(tx)
+            lag = tx.memo[_Lag] = _Lag(checkpoint, *tx.fetch(_SIZE, (checkpoint,))[0])
+        return lag
+
+    def count(self, row_id: int, size: int) -> None:
+        """Count a message that was appended; one that is counted again is no harm, and one that is indexed is none."""
+        if row_id > self.checkpoint:
+            self.messages += 1
+            self.bytes += size
+
+
+def _checkpoint(tx: Tx) -> int:
+    rows = tx.fetch(_CHECKPOINT)
+    return rows[0][0] if rows else 0
+
+
+def _move_checkpoint(tx: Tx, row_id: int) -> None:
+    """Move the checkpoint; what is behind it then is counted when that is asked for."""
+    tx.execute(_FORGET)
+    tx.execute(_SET, (1, row_id))
+    tx.memo.pop(_Lag, None)
 
 
 class _Entry(msgspec.Struct):
     """What the index holds of a row before a group, and after it; None for nothing."""
 
-    before: str | None
+    before: str
     after: str | None
     stream_no: int
 
 
 class _Changes:
-    """What a group of events changes in the index: only what is left of it in the end is written."""
+    """What a group of events changes of messages that are in the index: only what is left of it in the end is written.
 
-    def __init__(self, tx: Tx) -> None:
+    The index holds the rows up to the checkpoint.
+    """
+
+    def __init__(self, tx: Tx, checkpoint: int) -> None:
         self._tx = tx
+        self._checkpoint = checkpoint
         self._versions: dict[int, int] = {}
         self._entries: dict[int, _Entry] = {}
         self._rows: dict[tuple[int, str], int] = {}
@@ -112,16 +213,13 @@ class _Changes:
 
     def apply(self, envelope: Envelope) -> None:
         event, stream_no = envelope.event, envelope.stream_no
-        if envelope.version <= self._version(stream_no):
+        if envelope.version <= self._version(stream_no) or stream_no in self._cleared:
             return
-        if isinstance(event, MessageAppended):
-            self._rows[stream_no, event.message["id"]] = envelope.position
-            self._entries[envelope.position] = _Entry(None, message_text(event.message), stream_no)
-        elif isinstance(event, MessageUpdated):
-            self._entry(stream_no, event.message["id"]).after = message_text(event.message)
+        if isinstance(event, MessageUpdated):
+            self._change(stream_no, event.message["id"], message_text(event.message))
         elif isinstance(event, MessagesDeleted):
             for message_id in event.message_ids:
-                self._entry(stream_no, message_id).after = None
+                self._change(stream_no, message_id, None)
         elif isinstance(event, MessagesCleared | SessionDeleted):
             self._clear(stream_no)
 
@@ -136,14 +234,13 @@ class _Changes:
     def _clear(self, stream_no: int) -> None:
         """Take out all rows of a stream, page by page, and drop what else this group was about to do to them."""
         index = self._tx.dialect.text_index(INDEX)
-        for page in _pages(self._held(stream_no) if stream_no not in self._cleared else ()):
+        for page in _pages(self._held(stream_no)):
             index.remove(self._tx, with_tokens(page))
+        # All that comes after in this group is about messages behind the checkpoint.
         self._cleared.add(stream_no)
-        self._entries = {row_id: entry for row_id, entry in self._entries.items() if entry.stream_no != stream_no}
-        self._rows = {key: row for key, row in self._rows.items() if key[0] != stream_no}
 
     def _held(self, stream_no: int) -> Iterator[Text]:
-        for row_id, content in self._tx.iterate(_OF_STREAM, (stream_no,)):
+        for row_id, content in self._tx.iterate(_OF_STREAM, (stream_no, self._checkpoint)):
             entry = self._entries.pop(row_id, None)
             yield row_id, entry.before if entry else stored_text(content), stream_no
 
@@ -153,14 +250,16 @@ class _Changes:
             version = self._versions[stream_no] = tree_of(self._tx, stream_no).version
         return version
 
-    def _entry(self, stream_no: int, message_id: str) -> _Entry:
-        row_id = self._rows.get((stream_no, message_id))
-        if row_id is None:
-            row_id, content = self._tx.fetch(_ROW, (stream_no, message_id))[0]
+    def _change(self, stream_no: int, message_id: str, text: str | None) -> None:
+        """Note what becomes of a message's text, if the index has it."""
+        if (stream_no, message_id) not in self._rows:
+            rows = self._tx.fetch(_ROW, (stream_no, message_id, self._checkpoint))
+            if not rows:
+                return
+            row_id, content = rows[0]
             self._rows[stream_no, message_id] = row_id
-            text = stored_text(content)
-            self._entries[row_id] = _Entry(text, text, stream_no)
-        return self._entries[row_id]
+            self._entries[row_id] = _Entry(stored_text(content), None, stream_no)
+        self._entries[self._rows[stream_no, message_id]].after = text
 
 
 def _pages(texts: Iterable[Text]) -> Iterator[list[Text]]:

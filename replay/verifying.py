@@ -19,7 +19,7 @@ from eventstore.envelope import NO_HASH, Envelope, chain_hash, digest_of, header
 from eventstore.errors import ProjectionError, SessionNotFoundError
 from eventstore.group import apply
 from eventstore.limits import check_id
-from eventstore.ports import Tx
+from eventstore.ports import Deferred, Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import events, streams
 from projections import Projection
@@ -265,6 +265,9 @@ class _Comparison:
 def _apply_all(known: Sequence[Projection], page: Sequence[Envelope], tx: Tx) -> None:
     for projection in known:
         apply(tx, projection, page)
+    for projection in known:
+        if isinstance(projection, Deferred):
+            projection.catch_up(tx)
 
 
 def _fingerprint(projection: Projection, stream_no: int | None, tx: Tx) -> tuple[int, bytes]:

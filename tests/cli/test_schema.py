@@ -85,6 +85,7 @@ def test_migrate_for_people(url: str) -> None:
         "DELETE FROM projections WHERE name = 'search_index'",
         "DROP TABLE assistant_fts_vocabulary",
         "DROP TABLE assistant_fts",
+        "DROP TABLE search_checkpoint",
     )
     *lines, last = eventstore("migrate", "--table", "--store", url).lines
     assert lines == [

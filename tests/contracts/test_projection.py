@@ -30,6 +30,7 @@ from eventstore.log import EventLog, fold
 from eventstore.ports import Derived, Tx
 from eventstore.statements import Row
 from projections import ContextBlocks, ContextEntries, Directory, MessageTree, Projection, SearchIndex, Skills
+from projections.search_index import INDEX
 from tests.eventstore.support import NOON, Tally, created, message, note, opened, sql
 from tests.projections.skill_messages import loading, reloading
 from tests.projections.support import cleared, compacted, deleted, updated
@@ -157,6 +158,13 @@ async def dump(log: EventLog, projection: Projection, stream_no: int | None = No
     return await log.read(lambda tx: list(projection.dump(tx, stream_no)))
 
 
+async def stored(log: EventLog, projection: Projection) -> list[Row]:
+    """Return the rows that the projection has: one that may lag dumps what it has when it has caught up."""
+    if isinstance(projection, SearchIndex):
+        return await log.read(lambda tx: list(tx.dialect.text_index(INDEX).terms(tx)))
+    return await dump(log, projection)
+
+
 def again(projection: Projection) -> Callable[[Tx], int]:
     """Return the work of emptying a projection and filling it from the log, or from those that it works on."""
 
@@ -228,7 +236,7 @@ async def test_reset_is_as_new(log: EventLog, projection: Projection) -> None:
     """After a reset a projection is as it was when it was created, and can be filled again and again."""
     before = await dump(log, projection)
     await log.database.write(projection.reset)
-    assert await dump(log, projection) == []
+    assert await stored(log, projection) == []
     for _ in range(2):
         await log.database.write(again(projection))
         assert await dump(log, projection) == before
@@ -329,7 +337,8 @@ async def test_it_passes_over_events_that_nobody_understands(log: EventLog, proj
         page, _ = rows.page_of_all(tx, 0, None)
         for number, event in enumerate(more, start=10_000):
             given = {"event": event, "type": event.type, "position": number, "version": number}
-            apply(tx, projection, [msgspec.structs.replace(page[0], **given)])
+            for one in log.projections:
+                apply(tx, one, [msgspec.structs.replace(page[0], **given)])
 
     await log.database.write(go_on)
     assert await dump(log, projection) != after
@@ -343,9 +352,10 @@ async def test_it_leaves_its_siblings_alone(url: str, name: str) -> None:
     async with opened(url, *projections.values(), clock=lambda: NOON) as log:
         for stream_id, event in _without_context(STORY):
             await log.append(stream_id, [event])
-        before = {other: await dump(log, projection) for other, projection in projections.items()}
+        await log.database.write(SearchIndex().catch_up)
+        before = {other: await stored(log, projection) for other, projection in projections.items()}
         await log.database.write(chosen.reset)
-        emptied = {other: await dump(log, projection) for other, projection in projections.items()}
+        emptied = {other: await stored(log, projection) for other, projection in projections.items()}
         assert emptied == {**before, name: []}
         await log.database.write(again(chosen))
-        assert {other: await dump(log, projection) for other, projection in projections.items()} == before
+        assert {other: await stored(log, projection) for other, projection in projections.items()} == before

@@ -10,7 +10,7 @@ from eventstore.events import SessionDeleted
 from eventstore.ports import Tx
 from eventstore.rows import find_stream
 from eventstore.statements import Statement
-from projections import MessageTree
+from projections import MessageTree, SearchIndex
 from projections.corrections import Sums, sums_of
 from projections.paths import path_to
 from projections.stored import find_message, tree_of
@@ -261,6 +261,7 @@ async def test_reset_empties_its_tables_alone() -> None:
         await store.log.append("s", [*chain("1", "2", "3"), deleted("2"), compacted("c", "1", "3")])
         (tree,) = [one for one in store.log.projections if isinstance(one, MessageTree)]
         others = [one.name for one in store.log.projections if one is not tree]
+        await store.log.database.write(SearchIndex().catch_up)
         before = [await dump(store, name) for name in others]
         assert any(before)
         await store.log.database.write(tree.reset)
