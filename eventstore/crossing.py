@@ -34,11 +34,25 @@ async def connect(*args: Any, **options: Any) -> DriverConnection:
         raise
 
 
-def start_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> asyncio.Future[T]:
-    """Have the function run on the connection's thread, after what was handed in before; the future gets its result.
+def start_on_thread(
+    connection: DriverConnection, function: Callable[[RawConnection], T], done: Callable[[T], object]
+) -> None:
+    """Have the function run on the connection's thread, after what was handed in before; it must not raise.
 
-    It is no task, so that whoever ends all tasks of an event loop does not cut it off.
+    `done` is called on the event loop with its result: no future and no task stands between them, which is a turn of
+    the loop less, and nothing that whoever ends all tasks of an event loop could cut off.
     """
+    loop = asyncio.get_running_loop()
+
+    def crossing() -> None:
+        loop.call_soon_threadsafe(done, function(connection._conn))
+
+    _check_open(connection)
+    connection._tx.put_nowait((None, crossing))
+
+
+async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:
+    """Run the function on the connection's thread, and wait for its result."""
 
     def crossing() -> T:
         try:
@@ -47,16 +61,15 @@ def start_on_thread(connection: DriverConnection, function: Callable[[RawConnect
             # A future cannot hold the one, and the other would look like a cancellation of whoever waits.
             raise RuntimeError(f"{type(error).__name__} on the connection's thread: {error}") from error
 
-    if not connection._running or connection._connection is None:
-        raise StoreClosedError
+    _check_open(connection)
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     connection._tx.put_nowait((future, crossing))
-    return future
+    return await future
 
 
-async def run_on_thread(connection: DriverConnection, function: Callable[[RawConnection], T]) -> T:
-    """Run the function on the connection's thread, and wait for its result."""
-    return await start_on_thread(connection, function)
+def _check_open(connection: DriverConnection) -> None:
+    if not connection._running or connection._connection is None:
+        raise StoreClosedError
 
 
 def nothing_pending() -> None:

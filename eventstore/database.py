@@ -103,12 +103,13 @@ class Database:
 
     async def on_writer(self, function: Callable[[RawConnection], T]) -> T:
         """Run a plain function on the writing connection's thread; transactions are its own affair."""
-        return await self.start_on_writer(function)
-
-    def start_on_writer(self, function: Callable[[RawConnection], T]) -> asyncio.Future[T]:
-        """Have a plain function run on the writing connection's thread; the future gets its result."""
         self.check_usable()
-        return start_on_thread(self._writer.driver_connection, function)
+        return await run_on_thread(self._writer.driver_connection, function)
+
+    def start_on_writer(self, function: Callable[[RawConnection], T], done: Callable[[T], object]) -> None:
+        """Have a plain function that never raises run on the writing connection's thread; `done` gets its result."""
+        self.check_usable()
+        start_on_thread(self._writer.driver_connection, function, done)
 
     @contextlib.contextmanager
     def transaction(self, connection: RawConnection) -> Iterator[RawTx]:

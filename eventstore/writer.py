@@ -6,6 +6,7 @@ import asyncio
 import collections
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -114,15 +115,18 @@ class Writer:
             return
         self._written.clear()
         try:
-            running = self._database.start_on_writer(lambda connection: self._commit(connection, requests))
+            self._database.start_on_writer(partial(self._run, requests), partial(self._finish, requests))
         except EventStoreError as error:
             self._answer(requests, [Failure(error)] * len(requests))
-            return
-        running.add_done_callback(lambda done: self._finish(requests, done))
 
-    def _finish(self, requests: Sequence[Request], done: asyncio.Future[list[Committed | Failure]]) -> None:
-        error = done.exception()
-        self._answer(requests, [Failure(_holdable(error))] * len(requests) if error else done.result())
+    def _run(self, requests: Sequence[Request], connection: RawConnection) -> list[Committed | Failure]:
+        try:
+            return self._commit(connection, requests)
+        except BaseException as error:  # noqa: BLE001 - the callers are waiting, whatever it is
+            return [Failure(_holdable(error))] * len(requests)
+
+    def _finish(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure]) -> None:
+        self._answer(requests, outcomes)
         if self._written:
             first, last = self._written[0][0], self._written[-1][1]
             self._on_commit(first, last)

@@ -1,6 +1,6 @@
 """The message tree: every message in a run and its place there, so that a path is a few index ranges.
 
-Appends add rows and touch one row of their session, its tip; edits and deletions change the rows they name and their
+Appends behind the tip add rows and touch none; edits and deletions change the rows they name and their
 neighbours, and leave what they change for all that hangs below to the corrections.
 """
 
@@ -38,7 +38,7 @@ _PLACE = Statement(select(*place_columns).where(*_with_id), "stream_no", "id")
 _INSERT_MESSAGE = Statement(insert(messages), *messages.columns.keys())
 _INSERT_RUN = Statement(insert(runs), *runs.columns.keys())
 _INSERT_TREE = Statement(insert(trees), *trees.columns.keys())
-_tree_state = ("tip", "messages", "leaves", "spent", "deleted", "version")
+_tree_state = ("tip", "messages", "leaves", "spent", "deleted", "position")
 _UPDATE_TREE = Statement(
     update(trees)
     .where(trees.c.stream_no == bindparam("the_stream"))
@@ -55,7 +55,7 @@ class MessageTree(Projection):
     """
 
     name = "message_tree"
-    revision = 2
+    revision = 3
     handles = (
         MessageAppended,
         MessageUpdated,
@@ -110,11 +110,12 @@ class _Group:
     def apply(self, envelope: Envelope) -> None:
         event, stream_no = envelope.event, envelope.stream_no
         tree = self._tree(stream_no)
-        if envelope.version <= tree.version:
+        if envelope.position <= tree.position:
             return
         if isinstance(event, MessageAppended):
             self._append(envelope, event, tree)
-        elif isinstance(event, LeafSelected):
+            return
+        if isinstance(event, LeafSelected):
             tree.tip = self._place(stream_no, event.message_id).row_id
         else:
             self.write()
@@ -135,16 +136,14 @@ class _Group:
                 self._compact(envelope, event)
             # What was read of places before this event may be so no longer.
             self._places.clear()
-        tree.version = envelope.version
+        tree.position = envelope.position
+        tree.turn()
 
     def write(self) -> None:
         """Write what was collected, and forget what was read."""
-        states = [
-            (no, tree.is_new, (tree.tip, tree.messages, tree.leaves, tree.spent, tree.deleted, tree.version))
-            for no, tree in self._trees.items()
-        ]
-        new = [(no, *state, self._estimator) for no, is_new, state in states if is_new]
-        old = [(*state, self._estimator, no) for no, is_new, state in states if not is_new]
+        turned = [(no, tree.is_new, tree.row) for no, tree in self._trees.items() if tree.row]
+        new = [(no, *row, self._estimator) for no, is_new, row in turned if is_new]
+        old = [(*row, self._estimator, no) for no, is_new, row in turned if not is_new]
         self._tx.executemany(_INSERT_RUN, self._run_rows)
         self._tx.executemany(_INSERT_MESSAGE, self._message_rows)
         self._tx.executemany(_INSERT_TREE, new)
@@ -157,7 +156,7 @@ class _Group:
         for (stream_no, message_id), place in self._places.items():
             tree = self._trees.get(stream_no)
             if tree is not None and tree.tip == place.row_id and not place.taken and not place.has_children:
-                tree.message_id, tree.is_new = message_id, False
+                tree.message_id, tree.is_new, tree.row = message_id, False, None
                 tree.place = (place.row_id, place.run, place.ordinal, place.path_tokens, place.path_bytes, 0, 0)
                 keep_tree(self._tx, stream_no, tree)
 
@@ -168,6 +167,7 @@ class _Group:
         tokens = estimate_parts_tokens(message["parts"], self._estimate)
         run, parent_run, fork_ordinal = envelope.version, 0, 0
         path_tokens, path_bytes = tokens, len(content)
+        follows = False
         if event.parent_id is None:
             tree.leaves += 1
         else:
@@ -179,6 +179,7 @@ class _Group:
                 parent_run = parent.run
             else:
                 run = parent.run
+            follows = parent.row_id == tree.tip and not parent.taken
             tree.leaves += parent.has_children
             parent.taken = parent.has_children = True
         if run == envelope.version:
@@ -187,8 +188,10 @@ class _Group:
             envelope.position, run, fork_ordinal + 1, path_tokens, path_bytes, taken=False, has_children=False
         )
         self._places[stream_no, message_id] = place
-        tree.tip = place.row_id
+        tree.tip = tree.position = place.row_id
         tree.messages += 1
+        if not follows:
+            tree.turn()
         self._message_rows.append(
             (
                 place.row_id,

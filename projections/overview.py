@@ -16,21 +16,21 @@ from projections.corrections import corrections
 from projections.directory import sessions
 from projections.overlay import view_tokens
 from projections.paths import path_to
-from projections.tree_tables import messages, trees
+from projections.tree_tables import message_count, messages, tip, trees, with_tips
 
 PAGE_PLACES = 5_000
 
 _joined = (
     sessions.join(streams, streams.c.stream_no == sessions.c.stream_no)
-    .outerjoin(trees, trees.c.stream_no == sessions.c.stream_no)
-    .outerjoin(messages, messages.c.row_id == trees.c.tip)
+    .outerjoin(with_tips, trees.c.stream_no == sessions.c.stream_no)
+    .outerjoin(messages, messages.c.row_id == tip)
 )
 _overview = select(
     sessions.c.id,
     sessions.c.name,
     sessions.c.source,
     sessions.c.parent_session_id,
-    func.coalesce(trees.c.messages, 0),
+    func.coalesce(message_count, 0),
     func.coalesce(trees.c.leaves, 0),
     streams.c.version,
     func.coalesce(messages.c.path_tokens, 0),

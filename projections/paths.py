@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, bindparam, func, select
 
 from eventstore.ports import Tx
 from eventstore.statements import Statement
-from projections.tree_tables import messages, runs, trees
+from projections.tree_tables import messages, runs, tip_ordinal, tip_run, trees, with_tips
 
 END = (1 << 62) - 1
 """Behind every ordinal."""
@@ -52,9 +52,9 @@ _PLACE = Statement(
     "id",
 )
 _TIP_PLACE = Statement(
-    select(messages.c.run, messages.c.ordinal)
-    .join_from(trees, messages, messages.c.row_id == trees.c.tip)
-    .where(trees.c.stream_no == bindparam("stream_no")),
+    select(tip_run, tip_ordinal)
+    .select_from(with_tips)
+    .where(trees.c.stream_no == bindparam("stream_no"), trees.c.tip > 0),
     "stream_no",
 )
 _up = (

@@ -54,8 +54,9 @@ _SIZE = Statement(
     select(func.count(), func.coalesce(func.sum(messages.c.bytes), 0)).where(messages.c.row_id > bindparam("after")),
     "after",
 )
-_CHECKPOINT = Statement(select(checkpoints.c.row_id))
-_LAST = Statement(select(func.max(messages.c.row_id), select(checkpoints.c.row_id).scalar_subquery()))
+_reached = select(checkpoints.c.row_id).where(checkpoints.c.id == 1)
+_CHECKPOINT = Statement(_reached)
+_LAST = Statement(select(func.max(messages.c.row_id), _reached.scalar_subquery()))
 _FORGET = Statement(delete(checkpoints))
 _SET = Statement(insert(checkpoints), "id", "row_id")
 _OF_STREAM = Statement(
@@ -206,14 +207,14 @@ class _Changes:
     def __init__(self, tx: Tx, checkpoint: int) -> None:
         self._tx = tx
         self._checkpoint = checkpoint
-        self._versions: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
         self._entries: dict[int, _Entry] = {}
         self._rows: dict[tuple[int, str], int] = {}
         self._cleared: set[int] = set()
 
     def apply(self, envelope: Envelope) -> None:
         event, stream_no = envelope.event, envelope.stream_no
-        if envelope.version <= self._version(stream_no) or stream_no in self._cleared:
+        if envelope.position <= self._position(stream_no) or stream_no in self._cleared:
             return
         if isinstance(event, MessageUpdated):
             self._change(stream_no, event.message["id"], message_text(event.message))
@@ -244,11 +245,11 @@ class _Changes:
             entry = self._entries.pop(row_id, None)
             yield row_id, entry.before if entry else stored_text(content), stream_no
 
-    def _version(self, stream_no: int) -> int:
-        version = self._versions.get(stream_no)
-        if version is None:
-            version = self._versions[stream_no] = tree_of(self._tx, stream_no).version
-        return version
+    def _position(self, stream_no: int) -> int:
+        position = self._positions.get(stream_no)
+        if position is None:
+            position = self._positions[stream_no] = tree_of(self._tx, stream_no).position
+        return position
 
     def _change(self, stream_no: int, message_id: str, text: str | None) -> None:
         """Note what becomes of a message's text, if the index has it."""

@@ -9,7 +9,16 @@ from sqlalchemy import bindparam, select
 
 from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
-from projections.tree_tables import messages, place_columns, spent_ids, trees
+from projections.tree_tables import (
+    message_count,
+    messages,
+    place_columns,
+    position,
+    spent_ids,
+    tip,
+    trees,
+    with_tips,
+)
 
 _STORED = Statement(
     select(messages.c.row_id, messages.c.content, messages.c.created_at).where(
@@ -25,16 +34,15 @@ _SPENT = Statement(
 )
 _TREE = Statement(
     select(
-        trees.c.tip,
-        trees.c.messages,
+        message_count,
         trees.c.leaves,
         trees.c.spent,
         trees.c.deleted,
-        trees.c.version,
+        position,
         messages.c.id,
         *place_columns,
     )
-    .join_from(trees, messages, messages.c.row_id == trees.c.tip, isouter=True)
+    .select_from(with_tips.outerjoin(messages, messages.c.row_id == tip))
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
 )
@@ -52,8 +60,9 @@ class Tree(msgspec.Struct):
     """Where a session's tree stands; only who has taken it changes it.
 
     `message_id` is the message that was appended or selected last, whose row is `tip`; `messages` and `spent` say how
-    many ids are in use and spent; `deleted` is 1 for a session that was deleted; `version` is the one that the tables
-    show. `place` is the tip's: row, run, ordinal, sums, sealed, continued. `is_new` says that it has no row yet.
+    many ids are in use and spent; `deleted` is 1 for a session that was deleted; `position` is that of the last event
+    that the tables show. `place` is the tip's: row, run, ordinal, sums, sealed, continued. `is_new` says that it has no
+    row yet, and `row` is what is to be written of it.
     """
 
     tip: int = 0
@@ -61,10 +70,15 @@ class Tree(msgspec.Struct):
     leaves: int = 0
     spent: int = 0
     deleted: int = 0
-    version: int = 0
+    position: int = 0
     message_id: str | None = None
     place: Row = ()
     is_new: bool = False
+    row: Row | None = None
+
+    def turn(self) -> None:
+        """Have the row written as the tree is now: what comes next is more than one message behind the other."""
+        self.row = (self.tip, self.messages, self.leaves, self.spent, self.deleted, self.position)
 
 
 def find_message(tx: Tx, stream_no: int, message_id: str) -> StoredMessage | None:
@@ -83,8 +97,9 @@ def tree_of(tx: Tx, stream_no: int) -> Tree:
     key = (trees.name, stream_no)
     if key not in tx.memo:
         tx.memo[key] = Tree(is_new=True)
-        for tip, size, leaves, spent, deleted, version, message_id, *place in tx.fetch(_TREE, (stream_no,)):
-            tx.memo[key] = Tree(tip, size, leaves, spent, deleted, version, message_id, tuple(place))
+        for size, leaves, spent, deleted, reached, message_id, row_id, *place in tx.fetch(_TREE, (stream_no,)):
+            known = (row_id or 0, size, leaves, spent, deleted, reached, message_id)
+            tx.memo[key] = Tree(*known, (row_id, *place))
     tree: Tree = tx.memo[key]
     return tree
 

@@ -7,13 +7,16 @@ run is named by the version of its first message. A row is numbered by the posit
 message, so that rows are always added at the end of the table: grouped by session they would touch twice as many
 pages per append.
 
+A session's row in `message_trees` is written when its tree takes a turn. While messages are only appended one behind
+the other nothing of it is touched: the tip is then the last message of the run that the row's tip is in.
+
 What a path adds up to (`path_tokens`, `path_bytes`) is what it was when the message was appended; what came of later
 updates and deletions above it stands in the corrections.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint, select
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint, func, select
 
 from eventstore.dialect import BigKey
 from eventstore.tables import metadata
@@ -56,7 +59,7 @@ trees = Table(
     "message_trees",
     metadata,
     Column("stream_no", BigKey, primary_key=True, autoincrement=False),
-    # The row of the tip; 0 when there are no messages.
+    # The row of the tip when this row was written; 0 when there were no messages.
     Column("tip", BigInteger, nullable=False),
     Column("messages", BigInteger, nullable=False),
     Column("leaves", BigInteger, nullable=False),
@@ -64,8 +67,8 @@ trees = Table(
     Column("spent", BigInteger, nullable=False),
     # 1 once the session was deleted: nothing is written to it again.
     Column("deleted", Integer, nullable=False),
-    # The version that the tree shows, so that an event that comes again changes nothing.
-    Column("version", BigInteger, nullable=False),
+    # That of the event that it was written for; later ones have appended to the tip's run.
+    Column("position", BigInteger, nullable=False),
     Column("estimator", Text, nullable=False),
 )
 
@@ -75,6 +78,24 @@ spent_ids = Table(
     Column("stream_no", BigInteger, primary_key=True),
     Column("id", Text, primary_key=True),
 )
+
+_marked = messages.alias("marked")
+_last, _behind = messages.alias("last"), messages.alias("behind")
+_in_its_run = (_behind.c.stream_no == _marked.c.stream_no) & (_behind.c.run == _marked.c.run)
+with_tips = trees.outerjoin(_marked, _marked.c.row_id == trees.c.tip).outerjoin(
+    _last,
+    (_last.c.stream_no == _marked.c.stream_no)
+    & (_last.c.run == _marked.c.run)
+    & (_last.c.ordinal == select(func.max(_behind.c.ordinal)).where(_in_its_run).scalar_subquery())
+    & (_last.c.row_id > trees.c.position),
+)
+"""Every session's row, with what its tip is now in the columns below."""
+tip = func.coalesce(_last.c.row_id, trees.c.tip)
+tip_run = func.coalesce(_last.c.run, _marked.c.run)
+tip_ordinal = func.coalesce(_last.c.ordinal, _marked.c.ordinal)
+message_count = trees.c.messages + func.coalesce(_last.c.ordinal - _marked.c.ordinal, 0)
+# The last event that the tree shows, so that one that comes again changes nothing.
+position = func.coalesce(_last.c.row_id, trees.c.position)
 
 _next = messages.alias("next")
 # Whether a message of the same run stands right behind a message.

@@ -72,7 +72,7 @@ def test_migrate_fills_projections(url: str) -> None:
     assert brought_up(ran) == {"directory": True, "message_tree": False}
     assert ran.value["events"] == 11
     tree = next(one for one in ran.value["projections"] if one["name"] == "message_tree")
-    assert (tree["from_revision"], tree["to_revision"]) == (0, 2)
+    assert (tree["from_revision"], tree["to_revision"]) == (0, 3)
     assert eventstore("verify", "--store", url).code == 0
 
 
@@ -90,7 +90,7 @@ def test_migrate_for_people(url: str) -> None:
     *lines, last = eventstore("migrate", "--table", "--store", url).lines
     assert lines == [
         "directory was stale: filled again",
-        "message_tree was of revision 0, is of 2: filled again",
+        "message_tree was of revision 0, is of 3: filled again",
         "search_index was missing: filled again",
     ]
     assert last.startswith("read 11 events in ")

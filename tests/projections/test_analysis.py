@@ -272,9 +272,24 @@ def test_snippet_shows_what_was_found(text: str, query: str, expected: str) -> N
     assert snippet(text, parse_query(query), width=40, highlight=("[", "]")) == expected
 
 
-@pytest.mark.parametrize(
-    "piece", ["e\u0301\u0316", "👩\u200d👩\u200d👧", "👍🏽", "🇩🇪", "か\u3099", "\u1112\u1161\u11ab", "\r\n", "क्षि"]
-)
+CHARACTERS = ["e\u0301\u0316", "👩\u200d👩\u200d👧", "👍🏽", "🇩🇪", "か\u3099", "\u1112\u1161\u11ab", "\r\n", "क्षि"]
+"""What is seen as one character, each of several code points."""
+
+
+@pytest.mark.parametrize("piece", CHARACTERS)
+@pytest.mark.parametrize("before", ["", "a"])
+def test_snippet_around_a_find_cuts_no_character_apart(piece: str, before: str) -> None:
+    """A snippet that begins in the middle of a text begins with a whole character, whatever the width."""
+    text = before + piece * 30 + " needle " + piece * 30
+    for width in range(12, 60):
+        shown = snippet(text, parse_query("needle"), width=width)
+        assert shown.count("needle") == 1
+        left, right = shown.strip("…").split("needle")
+        assert left.strip(" ") in {piece * count for count in range(31)}
+        assert right.strip(" ") in {piece * count for count in range(31)}
+
+
+@pytest.mark.parametrize("piece", CHARACTERS)
 @pytest.mark.parametrize("before", ["", "a"])
 def test_snippet_cuts_no_character_apart(piece: str, before: str) -> None:
     """Whatever the width, a snippet begins and ends between what is seen as characters."""

@@ -14,7 +14,7 @@ from projections import MessageTree, SearchIndex
 from projections.corrections import Sums, sums_of
 from projections.paths import path_to
 from projections.stored import find_message, tree_of
-from projections.tree_tables import messages, runs, trees
+from projections.tree_tables import message_count, messages, runs, trees, with_tips
 from tests.projections.support import (
     Tip,
     appended,
@@ -36,7 +36,7 @@ ROW = (messages.c.row_id, messages.c.run, messages.c.ordinal, messages.c.path_to
 
 def counts(tx: Tx, stream_no: int) -> tuple[int, int, int]:
     """Return how many messages, leaves and spent ids a tree has."""
-    query = Statement(select(trees.c.stream_no, trees.c.messages, trees.c.leaves, trees.c.spent))
+    query = Statement(select(trees.c.stream_no, message_count, trees.c.leaves, trees.c.spent).select_from(with_tips))
     found = {number: (size, leaves, spent) for number, size, leaves, spent in tx.fetch(query)}
     return found[stream_no]
 

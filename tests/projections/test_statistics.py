@@ -96,6 +96,23 @@ async def test_models(store: Store) -> None:
     ]
 
 
+async def test_usage_that_nobody_understands_is_left_out(store: Store) -> None:
+    """Usage that a newer program recorded counts as an event, and not towards what is known of the models."""
+    await SessionManager(store).create("With a model", id="a", model="small")
+    await SessionManager(store).add_usage("a", 1, 2, 0.5)
+    known = await store.log.read(lambda tx: list(by_model(tx)))
+    newer = Statement(
+        text(
+            "INSERT INTO events SELECT 99, stream_no, 99, 'newer', type, 99, recorded_at, salt, payload, payload_digest,"
+            " hash FROM events WHERE type = 'usage_added'"
+        )
+    )
+    await store.log.database.write(lambda tx: tx.execute(newer))
+    assert await store.log.read(lambda tx: list(by_model(tx))) == known
+    types = await store.log.read(lambda tx: list(by_type(tx)))
+    assert [(one.type, one.events) for one in types] == [("usage_added", 2), ("session_created", 1)]
+
+
 async def test_sums_larger_than_a_column(store: Store) -> None:
     """The sum over sessions may be larger than a database's integers."""
     manager = SessionManager(store)

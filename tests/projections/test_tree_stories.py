@@ -17,7 +17,7 @@ from projections.history import read_view
 from projections.overlay import Overlay, view_of, view_tokens
 from projections.paths import nearest_below, path_to, place_of
 from projections.stored import is_spent
-from projections.tree_tables import messages, runs, spent_ids, trees
+from projections.tree_tables import message_count, messages, runs, spent_ids, trees, with_tips
 from replay import rebuild
 from tests.projections.plain import Plain, random_story
 from tests.projections.support import Tip, dump, ids, on, opened, rows, tip_of
@@ -33,7 +33,8 @@ def all_of(tx: Tx, no: int) -> dict[str, Any]:
     """Return all that the tree tells of a session."""
     names = held(tx, no)
     paths = {name: path_to(tx, no, name) or [] for name in names}
-    counts = Statement(select(trees.c.messages, trees.c.leaves, trees.c.spent).where(trees.c.stream_no == no))
+    counted = select(message_count, trees.c.leaves, trees.c.spent).select_from(with_tips)
+    counts = Statement(counted.where(trees.c.stream_no == no))
     return {
         "parents": names,
         "children": {
