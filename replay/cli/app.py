@@ -31,6 +31,7 @@ from replay.cli.failures import USAGE, Failure, explain
 from replay.cli.options import ColorOption, Given, StoreOption, VerboseOption, with_shared_options
 from replay.cli.pipes import quiet
 from replay.cli.program import NAME
+from replay.cli.shells import InstallOption, ShowOption, with_shell
 
 DISTRIBUTION = "session-eventstore"
 
@@ -39,8 +40,8 @@ app = typer.Typer(
     help="An event-sourced store for AI conversations, looked at and kept from the command line.",
     epilog="Start with `eventstore demo`, or with `eventstore import auto PATH`.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    # The options for the shell, of which every other command line sees nothing.
-    add_completion=True,
+    # Its own options for that take no shell's name.
+    add_completion=False,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     # Plain help needs no rich, which would double the time that --help takes.
@@ -71,6 +72,8 @@ def before_every_command(
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
+    install_completion: InstallOption = None,  # noqa: ARG001 - its callback does all
+    show_completion: ShowOption = None,  # noqa: ARG001 - its callback does all
 ) -> None:
     """Keep the options that stand before the command's name; without one, say which there are."""
     if context.invoked_subcommand is None:
@@ -110,7 +113,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; what went wrong is one line and a hint on stderr."""
     try:
         with quiet():
-            code = app(list(arguments), prog_name=NAME, standalone_mode=False)
+            code = app(with_shell(arguments), prog_name=NAME, standalone_mode=False)
     except typer.Exit as closed:
         return closed.exit_code
     except SystemExit as ended:

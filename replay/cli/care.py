@@ -20,7 +20,7 @@ async def verify(
     *,
     every: Annotated[bool, typer.Option("--all", help="All sessions, as when none is named.")] = False,
 ) -> None:
-    """Check the hash chain, the versions, and the projections against the log."""
+    """Check the hash chain, versions, and projections against the log."""
     from replay import verify as verify_store
     from replay.cli.failures import INTEGRITY, USAGE, Failure
     from replay.cli.opening import find_session, reading

@@ -21,7 +21,7 @@ CHANGES: Final = 3
 
 
 async def demo(run: Run) -> None:
-    """Make a store with a few conversations in it, and walk through what can be done with them."""
+    """Make a store of a few conversations and walk through it."""
     import dataclasses
 
     from eventstore.dialect import file_url

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 async def doctor(run: Run) -> None:
-    """Check settings, versions, clock and tables, and give advice; nothing that it prints is of a conversation."""
+    """Check settings, versions, clock and tables, and give advice.
+
+    Nothing that it prints is of a conversation.
+    """
     from replay.cli.checks import diagnose
     from replay.cli.failures import INTEGRITY, Failure
     from replay.cli.opening import known_projections, looking

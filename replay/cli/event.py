@@ -43,7 +43,10 @@ async def event(
         str, typer.Argument(metavar="POSITION|ID", help="The event's position, its id, or the beginning of the id.")
     ],
 ) -> None:
-    """Show one event whole: envelope, payload, metadata, what it changed, its cause and its effects."""
+    """Show one event whole.
+
+    That is its envelope, payload and metadata, what it changed, its cause and its effects.
+    """
     from replay.cli.naming import find_event
     from replay.cli.opening import reading
     from replay.cli.patches import Patches

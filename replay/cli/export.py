@@ -44,7 +44,10 @@ async def export(
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file, once all is there.")
     ] = None,
 ) -> None:
-    """Print a session in a format for elsewhere: its whole tree where the format can hold one."""
+    """Print a session in a format for elsewhere.
+
+    It is the whole tree where the format can hold one, else the current branch.
+    """
     from replay.cli.naming import find_message
     from replay.cli.opening import find_session, reading
     from sessions.exporters import export_session

@@ -33,7 +33,6 @@ PRINTS: Final = {"demo": "for people only", "export": "what --format says", "sch
 """What the commands print that take no format."""
 
 HINTS: Final = {
-    "version_conflict": "see with `eventstore log` what has come in between, then expect the version that was found",
     # Of an older version's tables it is said elsewhere what brings them up to date.
     "schema_version": "use the version of this package that wrote the store, or a newer one",
     "import_problem": "without --strict, what cannot be read is left out and reported",
@@ -75,12 +74,13 @@ def explain(error: Exception) -> Failure:
     code = getattr(error, "code", None)
     if isinstance(code, str):
         return Failure(str(error), _hint(code, error), exit_code=EXIT_CODES.get(code, FAILURE))
-    told = getattr(error, "format_message", None)
-    if callable(told):
+    if callable(getattr(error, "format_message", None)):
+        from replay.cli.wording import usage_of
+
         context = getattr(error, "ctx", None)
         if (option := getattr(error, "option_name", None)) in FORMATS and type(error).__name__ == "NoSuchOption":
             return _of_usage(_of_format(str(option), context), context)
-        return _of_usage(str(told()), context)
+        return _of_usage(usage_of(error), context)
     if isinstance(error, OSError):
         return _of_system(error)
     return Failure(f"{type(error).__name__}: {error}", "run it again with -v to see where this happened")

@@ -18,7 +18,10 @@ async def fork(
         str | None, typer.Option("--name", metavar="NAME", help="The new session's name.  [default: the same name]")
     ] = None,
 ) -> None:
-    """Begin a new session as a copy of a session's path to a message; nothing is changed in the one it comes from."""
+    """Begin a new session as a copy of the path to a message.
+
+    Nothing is changed in the session that it comes from.
+    """
     from projections.overview import session_ids
     from replay.cli.lastused import LastUsed
     from replay.cli.naming import find_place

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from replay.cli.failures import USAGE, Failure
 from replay.cli.options import Run
+from replay.cli.program import command_line
 
 if TYPE_CHECKING:
     from replay.cli.output import Output
@@ -27,14 +28,43 @@ STDIN: Final = "-"
 COPIED: Final = "eventstore-stdin-"
 """How the name of the folder begins in which the copy of stdin is."""
 STAYS: Final = "what is stored stays, run it again to go on"
-SHOWN: Final = 20
-"""How many problems a person is shown."""
+
+
+def _checked_format(context: typer.Context, name: str | None) -> str | None:
+    """The name of a format, or auto; what is none is an error, and of a path in its place it is said so."""
+    if name is None or context.resilient_parsing:
+        return name
+    from sessions.importers.formats import FORMATS, choose_formats
+
+    if name not in FORMATS and _is_like_path(name):
+        store = context.params.get("store") or context.find_root().params.get("store")
+        raise Failure(
+            f"the FORMAT is missing before {name!r}: auto, or one of {', '.join(FORMATS)}",
+            f"auto tells it by what a file holds: `{command_line('import', 'auto', name, store=store)}`",
+            exit_code=USAGE,
+        )
+    choose_formats(name)
+    return name
+
+
+def _is_like_path(name: str) -> bool:
+    if name == STDIN or not {*name}.isdisjoint("./\\~"):
+        return True
+    # A name that is too long for one is none.
+    with contextlib.suppress(OSError):
+        return Path(name).exists()
+    return False
 
 
 def import_(
     run: Run,
     format: Annotated[  # noqa: A002 - the name of the argument
-        str, typer.Argument(metavar="FORMAT", help="The format, or auto, which tells it by what a file holds.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            callback=_checked_format,
+            help="chatgpt, json, claude-code or ai-sdk; or auto, which tells it by what a file holds.",
+        ),
     ],
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders or zips; - is stdin.")],
     *,
@@ -43,12 +73,13 @@ def import_(
         bool, typer.Option("--strict", help="Stop at what cannot be read, instead of leaving it out.")
     ] = False,
 ) -> None:
-    """Import conversations; what is in the store already is not written again."""
-    from replay.cli.interrupting import run_async
-    from sessions.importers.formats import choose_formats
+    """Import conversations from other programs.
 
-    # Nothing is created for a command line that cannot work.
-    choose_formats(format)
+    What is in the store already is not written again.
+    """
+    from replay.cli.imported import why_nothing
+    from replay.cli.interrupting import run_async
+
     if not all(paths):
         raise Failure("a PATH is empty", f"`{run.hint('import', '--help')}` says more", exit_code=USAGE)
     # Stdin is read before the event loop runs, which would keep an interruption from ending that.
@@ -57,19 +88,17 @@ def import_(
         work = _import_into(run, format, sources, dry_run=dry_run, strict=strict)
         report = run_async(work, advice=None if dry_run else STAYS)
     if report.problems and not report.sessions:
-        raise Failure(f"nothing could be imported: {report.problems[0]}")
+        raise Failure(f"nothing could be imported: {why_nothing(run.out, report)}")
 
 
 async def _import_into(run: Run, name: str, sources: Sequence[Path], *, dry_run: bool, strict: bool) -> ImportReport:
+    from replay.cli.imported import tell
+
     async with _store(run, dry_run=dry_run) as store:
         report = await _import(store, run.out, name, sources, dry_run=dry_run, strict=strict)
-        branches = None if dry_run else await _count_branches(store, report)
-    if report.sessions and not dry_run:
-        _remember(run, report)
-    if run.out.for_people:
-        _print(run.out, report, branches, dry_run=dry_run)
-    else:
-        run.out.value(_record(report, branches, dry_run=dry_run))
+        if report.sessions and not dry_run:
+            _remember(run, report)
+        await tell(run, store, report, dry_run=dry_run)
     return report
 
 
@@ -157,60 +186,9 @@ def _merged(reports: Sequence[ImportReport]) -> ImportReport:
     )
 
 
-async def _count_branches(store: Store, report: ImportReport) -> int:
-    from projections.overview import list_overviews
-
-    ids = {session.session_id for session in report.sessions}
-    return await store.log.read(lambda tx: sum(one.branches for one in list_overviews(tx) if one.id in ids))
-
-
 def _remember(run: Run, report: ImportReport) -> None:
     """Let `@` mean the session that was imported last."""
     from replay.cli.lastused import LastUsed
     from replay.cli.opening import locate
 
     LastUsed(locate(run).path).write(report.sessions[-1].session_id)
-
-
-def _record(report: ImportReport, branches: int | None, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "dry_run": dry_run,
-        "conversations": report.conversations,
-        "messages": report.messages,
-        "new_messages": _inserted(report),
-        "branches": branches,
-        "repaired_links": report.repaired_links,
-        "skipped": report.skipped,
-        "problems": report.problems,
-        "sessions": report.sessions,
-    }
-
-
-def _inserted(report: ImportReport) -> int:
-    return sum(session.inserted for session in report.sessions)
-
-
-def _print(out: Output, report: ImportReport, branches: int | None, *, dry_run: bool) -> None:
-    from replay.cli.text import counted, label
-
-    inserted = _inserted(report)
-    read = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
-    if branches is not None:
-        read += f", {counted(branches, 'branch', 'branches')}"
-    if report.repaired_links:
-        read += f", {counted(report.repaired_links, 'repaired link')}"
-    out.print(f"read: {read}")
-    if not report.sessions:
-        written = "nothing"
-    elif not inserted:
-        written = "nothing new, the store holds all of it"
-    else:
-        written = counted(inserted, "new message")
-    out.print(f"{'would write' if dry_run else 'written'}: {written}")
-    if report.problems:
-        left_out = f", {counted(report.skipped, 'conversation')} left out" if report.skipped else ""
-        out.print(f"{counted(len(report.problems), 'problem')}{left_out}:")
-        for problem in report.problems[:SHOWN]:
-            out.print(f"  {label(str(problem))}")
-        if len(report.problems) > SHOWN:
-            out.print(f"  … and {len(report.problems) - SHOWN:,} more, which --json lists")

@@ -27,7 +27,7 @@ async def log(
     number: Annotated[
         int | None,
         typer.Option(
-            "-n", "--number", metavar="N", min=0, help="Only the newest so many; with --from, the first so many."
+            "-n", "--number", metavar="N", min=1, help="Only the newest so many; with --from, the first so many."
         ),
     ] = None,
     start: Annotated[

@@ -64,14 +64,13 @@ _EVENTS = Statement(
 
 async def find_message(run: Run, store: Store, session_id: str, name: str) -> str:
     """The id of the message that a person means: by its id, or by a beginning that no other id of the session has."""
+    graph = f"`{run.hint('graph', session_id)}` shows them"
+    if not name:
+        raise Failure("the id of a message is empty", graph, exit_code=USAGE)
     found = await store.log.read(partial(_match_messages, session_id=session_id, name=name))
     if not found:
-        raise Failure(
-            f"session {session_id!r} has no message {name!r}",
-            f"`{run.hint('graph', session_id)}` shows them",
-            exit_code=NOT_FOUND,
-        )
-    return _only("message", name, found, None)
+        raise Failure(f"session {session_id!r} has no message {name!r}", graph, exit_code=NOT_FOUND)
+    return _only("message", name, found, f"give more of the id: {graph}")
 
 
 async def find_place(run: Run, store: Store, session_id: str, name: str) -> str:
@@ -81,9 +80,12 @@ async def find_place(run: Run, store: Store, session_id: str, name: str) -> str:
 
 async def find_event(run: Run, store: Store, name: str) -> int:
     """The position of the event that a person means: by its position, its id, or a beginning of the id."""
+    log = f"`{run.hint('log', '--all')}` lists them"
+    if not name:
+        raise Failure("the position or id of an event is empty", log, exit_code=USAGE)
     found = await store.log.read(partial(_match_events, name=name))
     if not found:
-        raise Failure(f"there is no event {name!r}", f"`{run.hint('log', '--all')}` lists them", exit_code=NOT_FOUND)
+        raise Failure(f"there is no event {name!r}", log, exit_code=NOT_FOUND)
     positions = [str(position) for position in found]
     return int(_only("event", name, positions, f"`{run.hint('event', positions[0])}` shows the one at this position"))
 
@@ -106,7 +108,7 @@ def _is_position(name: str) -> bool:
     return name.isascii() and name.isdecimal() and not name.startswith("0") and len(name) < len(str(1 << 63))
 
 
-def _only(what: str, name: str, found: Sequence[str], hint: str | None) -> str:
+def _only(what: str, name: str, found: Sequence[str], hint: str) -> str:
     if len(found) > 1:
         first = ", ".join(found[: MOST - 1])
         more = " …" if len(found) == MOST else ""

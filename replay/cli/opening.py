@@ -167,6 +167,9 @@ async def find_session(run: Run, store: Store, name: str, *, advice: str | None 
 
     It is remembered as the session used last. `advice` is the hint when there is none, else how to list all.
     """
+    if not name:
+        # It is the beginning of every id, and an unset variable of a shell rather than a wish.
+        raise Failure("the name of a SESSION is empty", f"`{run.hint('ls')}` lists them", exit_code=USAGE)
     from projections.overview import match_ids
     from replay.cli.lastused import LastUsed
 
@@ -185,6 +188,7 @@ async def find_session(run: Run, store: Store, name: str, *, advice: str | None 
     if len(found) > 1:
         raise Failure(
             f"{wanted!r} is the beginning of more than one id: {', '.join(found[:3])}{' …' if found[3:] else ''}",
+            f"give more of the id: `{run.hint('ls', '-q', wanted)}` lists those that have this in them",
             exit_code=USAGE,
         )
     last_used.write(found[0])

@@ -33,7 +33,7 @@ async def ls(
     run: Run,
     *,
     number: Annotated[
-        int | None, typer.Option("-n", "--number", metavar="N", min=0, help="Show so many at most.")
+        int | None, typer.Option("-n", "--number", metavar="N", min=1, help="Show so many at most.")
     ] = None,
     sort: Annotated[
         Sort, typer.Option(help="Sort by this, the newest or most first; names from A to Z.")
@@ -51,7 +51,7 @@ async def ls(
     async with reading(run) as store:
         ids, found = await _list(store, source, text)
     chosen = in_order(found, sort)[:number]
-    print_overviews(run.out, chosen, ids)
+    print_overviews(run.out, chosen, ids, sort=sort)
     if not chosen and run.out.for_people:
         run.out.notice("no session is like that" if ids else "the store holds no session yet")
 
@@ -96,8 +96,13 @@ def in_order(sessions: Sequence[Overview], sort: Sort) -> list[Overview]:
     return sorted(sessions, key=key, reverse=True)
 
 
-def print_overviews(out: Output, sessions: Sequence[Overview], ids: Collection[str]) -> None:
-    """Print a list of sessions; `ids` are those that a short one must be told apart from."""
+def print_overviews(
+    out: Output, sessions: Sequence[Overview], ids: Collection[str], *, sort: Sort = Sort.UPDATED
+) -> None:
+    """Print a list of sessions; `ids` are those that a short one must be told apart from.
+
+    Where a terminal has no room for both times, the one that the list is sorted by stays.
+    """
     from replay.cli.output import Column
     from replay.cli.text import ShortIds, age, compact, one_line
 
@@ -106,7 +111,8 @@ def print_overviews(out: Output, sessions: Sequence[Overview], ids: Collection[s
     columns = [
         Column(title="ID", cell=lambda one: short(one.id), style="yellow"),
         Column(title="NAME", cell=lambda one: one_line(one.name), free=True),
-        Column(title="UPDATED", cell=lambda one: age(one.updated_at, now)),
+        Column(title="UPDATED", cell=lambda one: age(one.updated_at, now), spare=sort is Sort.CREATED),
+        Column(title="CREATED", cell=lambda one: age(one.created_at, now), spare=sort is not Sort.CREATED),
         Column(title="MSGS", cell=lambda one: compact(one.messages), right=True),
         Column(title="BRANCHES", cell=lambda one: compact(one.branches), right=True),
         Column(title="EVENTS", cell=lambda one: compact(one.events), right=True),

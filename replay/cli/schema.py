@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 async def schema(run: Run) -> None:
-    """Print the tables, indexes and triggers of this version as SQL; no store is needed."""
+    """Print the tables, indexes and triggers of this version as SQL.
+
+    No store is needed.
+    """
     from replay.cli.script import script
     from sessions.store import open_store
 
@@ -29,7 +32,10 @@ async def schema(run: Run) -> None:
 
 
 async def migrate(run: Run) -> None:
-    """Bring the tables of a store up to this version, all of it or nothing; writers wait until it is done."""
+    """Bring the tables of a store up to this version.
+
+    It is done whole or not at all, and writers wait until then.
+    """
     from replay.cli.opening import known_projections, locate, looking
 
     started = time.perf_counter()

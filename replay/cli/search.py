@@ -42,13 +42,16 @@ async def search(
         str | None, typer.Option("--role", metavar="ROLE", help="Only messages of this role, as user.")
     ] = None,
     number: Annotated[
-        int, typer.Option("-n", "--number", metavar="N", min=0, help="Show so many at most.", show_default=True)
+        int, typer.Option("-n", "--number", metavar="N", min=1, help="Show so many at most.", show_default=True)
     ] = 20,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first, however well they match.")] = False,
 ) -> None:
     """Find messages by their words, the best match first."""
+    from replay.cli.failures import USAGE, Failure
     from replay.cli.opening import find_session, reading
 
+    if not " ".join(query).strip():
+        raise Failure("a QUERY needs a word at least", f"`{run.hint('search', '--help')}` says more", exit_code=USAGE)
     async with reading(run) as store:
         session_id = None if session is None else await find_session(run, store, session)
         found = await find(

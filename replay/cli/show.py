@@ -62,7 +62,9 @@ async def show(
         session_id = await find_session(run, store, session)
         leaf_id = None if leaf is None else await find_message(run, store, session_id, leaf)
         if not raw and run.out.chosen not in {"json", "ndjson"}:
-            await print_transcript(store, run.out, session_id, leaf_id, depth=depth, compaction=compaction)
+            summaries = await print_transcript(store, run.out, session_id, leaf_id, depth=depth, compaction=compaction)
+            if summaries and run.out.for_people:
+                run.out.notice(_of_summaries(run, summaries, session_id, leaf_id))
             return
         overlays = compaction is Compaction.APPLIED
         async with aclosing(StoredSession(store, session_id).history(leaf_id, overlays=overlays)) as messages:
@@ -80,19 +82,32 @@ async def print_transcript(
     *,
     depth: Depth = Depth.ALL,
     compaction: Compaction = Compaction.APPLIED,
-) -> None:
-    """Print a branch as Markdown, message by message as they are read."""
+) -> int:
+    """Print a branch as Markdown, message by message as they are read; returns how many summaries were in it."""
+    from projections.message import COMPACTION_PREFIX
     from replay.cli.overview import overview_of
     from sessions.exporters.markdown import to_markdown
     from sessions.stored import StoredSession
 
     out.write(_head(await overview_of(store, session_id)))
     overlays = compaction is Compaction.APPLIED
+    summaries = 0
     async with aclosing(StoredSession(store, session_id).history(leaf_id, overlays=overlays)) as messages:
         async for message in messages:
+            summaries += message.id.startswith(COMPACTION_PREFIX)
             parts = parts_at(depth, message)
             if parts is not None:
                 out.write(f"\n{to_markdown(message, parts)}")
+    return summaries
+
+
+def _of_summaries(run: Run, summaries: int, session_id: str, leaf_id: str | None) -> str:
+    from replay.cli.text import counted, label
+
+    branch = [] if leaf_id is None else ["--leaf", leaf_id]
+    line = run.hint("show", session_id, *branch, "--compaction", "off")
+    stand = "stands" if summaries == 1 else "stand"
+    return f"{counted(summaries, 'summary', 'summaries')} {stand} for messages: `{label(line)}` shows those"
 
 
 def parts_at(depth: Depth, message: Message) -> list[dict[str, Any]] | None:

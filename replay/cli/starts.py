@@ -78,6 +78,7 @@ def start_of(tx: Tx, stream_id: str | None, wanted: int | dt.datetime | None, *,
         return NOWHERE if first is None else int(first)
     if not newest:
         return 1
+    most = min(newest, NOWHERE)
     backwards = tx.iterate(_STREAM_BACKWARDS if stream else _BACKWARDS, stream)
-    places = [place for place, _ in islice((row for row in backwards if fnmatchcase(row[1], types)), newest)]
+    places = [place for place, _ in islice((row for row in backwards if fnmatchcase(row[1], types)), most)]
     return places[-1] if places else NOWHERE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -37,11 +38,14 @@ async def stats(
     number: Annotated[
         int | None,
         typer.Option(
-            "-n", "--number", metavar="N", min=0, help="Show so many of each at most: the newest days, else the most."
+            "-n", "--number", metavar="N", min=1, help="Show so many of each at most: the newest days, else the most."
         ),
     ] = None,
 ) -> None:
-    """Count events and bytes by day, type and session, and tokens and cost by model."""
+    """Count events, bytes, tokens and cost.
+
+    Events and bytes are counted by day, type and session, tokens and cost by model.
+    """
     from projections.overview import session_ids
     from replay.cli.opening import reading
     from replay.cli.progress import progress
@@ -80,7 +84,7 @@ def _read(tx: Tx, kind: By, most: int | None) -> tuple[Sequence[object], int]:
         By.MODEL: by_model,
     }
     records = reads[kind](tx)
-    return list(islice(records, most)), sum(1 for _ in records)
+    return list(islice(records, most and min(most, sys.maxsize))), sum(1 for _ in records)
 
 
 def _columns(kind: By, ids: Collection[str]) -> Sequence[Column]:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 async def status(run: Run) -> None:
-    """Show where the store stands: its engine, how much is in it, how large its files are."""
+    """Show where the store stands.
+
+    That is its engine, how much is in it, and how large its files are.
+    """
     from replay.cli.facts import print_facts
     from replay.cli.opening import locate, reading
 

@@ -1,11 +1,11 @@
-"""`tail`: the events of a session, or of all, as they are recorded."""
+"""`tail`: the events of a session, or of all, as they are recorded, and their signals beside them."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,6 +17,7 @@ from replay.cli.options import PerhapsSessionArgument, Run
 if TYPE_CHECKING:
     from eventstore import Envelope
     from replay.cli.output import Output
+    from replay.cli.signals import Signals
     from sessions.store import Store
 
 _BEFORE_THE_END: Final = re.compile(r"-\d{1,18}")
@@ -38,24 +39,52 @@ async def tail(
     types: Annotated[
         str, typer.Option("--type", metavar="GLOB", help="Only events of such types, as message_*.")
     ] = "*",
-    count: Annotated[int | None, typer.Option("--count", metavar="N", min=1, help="Stop after so many.")] = None,
+    count: Annotated[int | None, typer.Option("--count", metavar="N", min=1, help="Stop after so many events.")] = None,
     ends: Annotated[bool, typer.Option("--exit", help="Stop when all that is there now was shown.")] = False,
+    signals: Annotated[
+        bool, typer.Option("--signals", help="Also the live status that sessions tell over Redis.")
+    ] = False,
+    redis: Annotated[
+        str | None,
+        typer.Option(
+            "--redis",
+            metavar="URL",
+            help="The Redis server for --signals, as redis://localhost:6379/0.  [default: $EVENTSTORE_REDIS_URL]",
+        ),
+    ] = None,
+    channel_prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--channel-prefix",
+            metavar="PREFIX",
+            help="What the writers' channels begin with, for --signals.  [default: eventstore:]",
+        ),
+    ] = None,
 ) -> None:
-    """Follow events as they are recorded, by whatever process, until Ctrl-C."""
+    """Follow events as they are recorded, until Ctrl-C.
+
+    They are those of whatever process.
+    """
     import asyncio
 
     from replay.cli.failures import USAGE, Failure
     from replay.cli.interrupting import interrupted
     from replay.cli.opening import find_session, reading
     from replay.cli.pipes import ending_with_reader
+    from replay.cli.signals import signals_of
 
     if (session is None) is not every:
         raise Failure("name either a session or --all", run.hint("tail", "--all"), exit_code=USAGE)
+    source = signals_of(run, wanted=signals, redis=redis, prefix=channel_prefix, ends=ends)
     async with reading(run) as store:
         stream_id = None if session is None else await find_session(run, store, session)
         place = await _before(store, stream_id, start, types)
-        following = Following(store, run.out, stream_id, place)
+        following = Following(store, run.out, stream_id, place, source)
         chosen = [] if types == "*" else ["--type", types]
+        chosen += ["--signals"] if signals else []
+        # The address may hold a password, and the line is for anybody to see.
+        chosen += [] if redis is None else ["--redis", "URL"]
+        chosen += [] if channel_prefix is None else ["--channel-prefix", channel_prefix]
 
         def resume() -> str:
             place = str(following.reached + 1)
@@ -71,14 +100,20 @@ async def tail(
 
 
 class Following:
-    """The events of a stream, or of all, after a position; `reached` is the last position that was looked at."""
+    """The events of a stream, or of all, after a position, and the signals that come meanwhile, if there are to be any.
 
-    def __init__(self, store: Store, out: Output, stream_id: str | None, after: int) -> None:
+    `reached` is the last position that was looked at.
+    """
+
+    def __init__(
+        self, store: Store, out: Output, stream_id: str | None, after: int, signals: Signals | None = None
+    ) -> None:
         self.reached = after
         self._log = store.log
         self._store = store
         self._out = out
         self._stream_id = stream_id
+        self._signals = signals
 
     async def print(self, *, types: str, count: int | None, ends: bool) -> None:
         """Print so many events of some types as they come; `ends` with those that are there now."""
@@ -91,11 +126,15 @@ class Following:
         found = self._chosen(types, count, end)
         called_off: asyncio.CancelledError | None = None
         with self._out.listing(columns, batch=1) as add:
+
+            def show(record: object) -> None:
+                add(record)
+                self._out.flush()
+
             try:
-                async with aclosing(found):
+                async with self._showing_signals(show), aclosing(found):
                     async for envelope in found:
-                        add(record_of(envelope))
-                        self._out.flush()
+                        show(record_of(envelope))
             except asyncio.CancelledError as error:
                 # Later, so that an array in JSON has its end.
                 called_off = error
@@ -103,6 +142,14 @@ class Following:
         self._out.flush()
         if called_off is not None:
             raise called_off
+
+    def _showing_signals(self, show: Callable[[object], None]) -> AbstractAsyncContextManager[None]:
+        if self._signals is None:
+            return nullcontext()
+        for_people = self._out.for_people
+        return self._signals.shown(
+            self._stream_id, lambda signal: show(signal.row() if for_people else signal.record())
+        )
 
     async def _chosen(self, types: str, count: int | None, end: int | None) -> AsyncGenerator[Envelope, None]:
         if end is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from eventstore.errors import InvalidArgumentError
@@ -36,14 +37,18 @@ def conversations(path: str, formats: Sequence[AnyFormat]) -> Iterator[Found]:
     it, and so in a folder or a zip is what is no JSON; but torn files are reported, and so is a path at which there is
     nothing to import at all. Raises OSError when the path itself cannot be opened.
     """
-    silent = True
+    silent = empty = True
     for unit in units(path):
+        empty = False
         for item in [unit] if isinstance(unit, Problem) else _read(unit, formats):
             silent = False
             yield item
-    if silent:
+    if empty:
+        yield Problem(path, f"a {'folder' if Path(path).is_dir() else 'zip'} without files")
+    elif silent:
         names = ", ".join(known.name for known in formats)
-        yield Problem(path, f"holds no conversation in a known format ({names})")
+        wanted = "a known format" if len(formats) > 1 else "the format that was named"
+        yield Problem(path, f"holds no conversation in {wanted} ({names})")
 
 
 def _read(unit: Unit, formats: Sequence[AnyFormat]) -> Iterator[Found]:

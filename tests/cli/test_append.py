@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -68,9 +69,20 @@ def test_expected_version(url: str) -> None:
     ran = say(url, "--expect", "7")
     assert (ran.code, ran.out) == (4, "")
     error, hint = ran.err.splitlines()
-    assert error == "error: stream 'walk': expected version 7, found 8"
-    assert "expect the version that was found" in hint
+    assert error == "error: session 'walk': expected version 7, found 8"
+    assert hint.endswith(" what has come in between, then expect the version that was found")
+    between = eventstore(*shlex.split(hint.split("`")[1])[1:]).records
+    assert [(record["stream_id"], record["version"]) for record in between] == [("walk", 8)]
     assert len(eventstore("log", "walk", "--store", url).records) == 8
+
+
+def test_version_that_is_not_there_yet(url: str) -> None:
+    """A conflict with a version that the session has not reached, or with a new session, has a hint of its own."""
+    for version, advice in {"99": "it has not come so far yet: `eventstore log walk", "0": "is there already"}.items():
+        ran = say(url, "--expect", version)
+        assert (ran.code, ran.out) == (4, "")
+        assert ran.err.startswith(f"error: session 'walk': expected version {version}, found 7\nhint: ")
+        assert advice in ran.err
 
 
 def test_new_session(url: str) -> None:
@@ -85,10 +97,11 @@ def test_new_session(url: str) -> None:
 
 
 def test_last_used_session_is_no_new_one(url: str) -> None:
-    """A new session cannot be called @, which means the one used last."""
-    ran = eventstore("append", "@", "--expect", "0", "--role", "user", "--text", "Hi", "--store", url)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: @ means a session that is there")
+    """A new session cannot be called @, which means the one used last, nor nothing at all."""
+    for name, error in {"@": "@ means a session that is there", "": "the name of a SESSION is empty"}.items():
+        ran = eventstore("append", name, "--expect", "0", "--role", "user", "--text", "Hi", "--store", url)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == f"error: {error}: a new one needs an id of its own\n"
 
 
 def test_new_store(tmp_path: Path) -> None:
@@ -136,7 +149,15 @@ def test_one_message_from_a_file(url: str, tmp_path: Path) -> None:
         ("{", "standard input, line 1: this is no JSON"),
         (f"{json.dumps(HELLO)}\n{{'a'}}", "standard input, line 2: this is no JSON"),
         ("[1]", "standard input, message 1: a message is an object"),
-        (f'{json.dumps(HELLO)}\n{{"role": "user"}}', "parts: must be a list, not NoneType"),
+        ('{"role": "user"}', "standard input: parts is missing"),
+        (f'{json.dumps(HELLO)}\n{{"role": "user"}}', "standard input, line 2: parts is missing"),
+        (f'[{json.dumps(HELLO)}, {{"parts": []}}]', "standard input, message 2: role is missing"),
+        ('{"role": null, "parts": []}', "standard input: role must be a string, not null"),
+        ('{"role": 1, "parts": []}', "standard input: role must be a string, not a number"),
+        ('{"role": "user", "parts": {}}', "standard input: parts must be a list, not an object"),
+        ('{"role": "user", "parts": ["Hi"]}', "standard input: parts[0] must be an object, not a string"),
+        ('{"role": "user", "parts": [{"type": "text"}, {}]}', "standard input: parts[1].type is missing"),
+        ('{"role": "user", "parts": [{"type": true}]}', "parts[0].type must be a string, not a boolean"),
         ('{"role": "user", "parts": [], "x": NaN}', "x: nan is not a number that JSON has"),
         (
             f"[{json.dumps({'id': 'm9', **HELLO})}, {json.dumps({'id': 'm1', **HELLO})}]",
@@ -162,6 +183,17 @@ def test_either_text_or_json(url: str, arguments: list[str]) -> None:
     ran = append(url, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("error: give either --role and --text, or --json\nhint: as `eventstore append @ --role")
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "option"), [("user", "", "--text"), ("user", " \n", "--text"), ("", "Hi", "--role")]
+)
+def test_blank_is_a_usage_error(url: str, role: str, text: str, option: str) -> None:
+    """A message without a text, or from nobody, is a usage error, and nothing is appended."""
+    ran = append(url, "--role", role, "--text", text)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: {option} must not be blank\nhint: as `eventstore append @ --role user --text")
+    assert len(raw(url)) == 4
 
 
 def test_table(url: str) -> None:

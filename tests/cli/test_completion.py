@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sessions import SessionManager
-from tests.cli.running import Fill, Ran, eventstore, process
+from tests.cli.running import COMMAND, Fill, environment, eventstore, process
 
 
 def completed(*words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -25,6 +27,7 @@ def test_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert completed("st", monkeypatch=monkeypatch) == ["status", "stats"]
     assert completed("fork", "--a", monkeypatch=monkeypatch) == ["--at"]
     assert completed("export", "--format", "m", monkeypatch=monkeypatch) == ["md"]
+    assert completed("--show-completion", "p", monkeypatch=monkeypatch) == ["powershell", "pwsh"]
 
 
 @pytest.mark.parametrize("command", ["show", "graph", "log", "tail", "append", "fork", "export", "verify"])
@@ -63,8 +66,68 @@ def test_store_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".db"] == []
 
 
-def test_script_for_a_shell() -> None:
-    """The script for a shell can be shown, and the exit code is 0."""
-    ran: Ran = process("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+SCRIPTS = {
+    "bash": "complete -o default -F",
+    "zsh": "#compdef eventstore",
+    "fish": "complete --command eventstore",
+    "powershell": "Register-ArgumentCompleter -Native -CommandName eventstore",
+    "pwsh": "Register-ArgumentCompleter -Native -CommandName eventstore",
+}
+
+
+@pytest.mark.parametrize(("shell", "line"), SCRIPTS.items())
+def test_script_for_a_shell(shell: str, line: str) -> None:
+    """The script for the shell that is named is shown, however the name stands behind the option."""
+    for arguments in (["--show-completion", shell], [f"--show-completion={shell}"], ["-v", "--show-completion", shell]):
+        ran = eventstore(*arguments)
+        assert (ran.code, ran.err) == (0, "")
+        assert line in ran.out
+
+
+@pytest.mark.parametrize("before", [[], ["--no-color"], ["--store", "sqlite:///none.db"]], ids=" ".join)
+def test_script_for_the_shell_that_runs_it(before: list[str]) -> None:
+    """Without a name it is the script for the shell that the command is started from."""
+    line = shlex.join([*COMMAND, *before, "--show-completion"])
+    done = subprocess.run(
+        ["bash", "-c", f"{line}; exit $?"], env=environment(), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert SCRIPTS["bash"] in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])
+@pytest.mark.parametrize("name", ["nonsense", "Zsh", "", "ls"])
+def test_shell_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, name: str) -> None:
+    """A shell that is none is a usage error that names those there are, and nothing is installed."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for arguments in ([option, name], [f"{option}={name}"]):
+        ran = eventstore(*arguments)
+        assert (ran.code, ran.out) == (2, "")
+        known = ", ".join(map(repr, ["auto", *SCRIPTS]))
+        assert ran.err.startswith(f"error: Invalid value for '{option}': {name!r} is not one of {known}.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])
+def test_shell_that_cannot_be_told(option: str, tmp_path: Path) -> None:
+    """Where the shell cannot be told and is not named, that is a usage error that says which there are."""
+    ran = process(option, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1", HOME=str(tmp_path))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith(f"\nhint: name it behind {option}: bash, zsh, fish, powershell or pwsh\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_install_for_a_shell(tmp_path: Path) -> None:
+    """What is installed is the script for the shell that is named, in that shell's place, which is said."""
+    ran = process("--install-completion=fish", HOME=str(tmp_path))
+    file = tmp_path / ".config" / "fish" / "completions" / "eventstore.fish"
     assert (ran.code, ran.err) == (0, "")
-    assert "complete -o default -F" in ran.out
+    assert str(file) in ran.out
+    assert SCRIPTS["fish"] in file.read_text(encoding="utf-8")
+
+
+def test_option_behind_a_command_is_a_text(url: str) -> None:
+    """Behind a command the same word is whatever the command makes of it."""
+    said = "--show-completion"
+    assert eventstore("append", "walk", "--role", "user", "--text", said, "--store", url).code == 0
+    assert said in eventstore("show", "walk", "--store", url).lines

@@ -52,6 +52,7 @@ def test_by_id_and_its_beginning(url: str) -> None:
     assert event(url, wanted["event_id"]) == event(url, beginning) == wanted
     ran = eventstore("event", "0", "--store", url)
     assert (ran.code, ran.out) == (2, "")
+    assert eventstore("event", "", "--store", url).code == 2
     assert ran.err.startswith("error: '0' stands for more than one event: 1, 2, 3 …\nhint: `eventstore event 1 --store")
 
 

@@ -57,6 +57,9 @@ def test_error_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == "error: one two\nhint: try this\n"
 
 
+ZERO = [[*line, "-n", "0"] for line in (["ls"], ["log", "--all"], ["search", "x"], ["stats"])]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -66,11 +69,19 @@ def test_error_is_one_line_and_a_hint(capsys: pytest.CaptureFixture[str]) -> Non
         (["import", "auto", ""], "a PATH is empty"),
         (["lst"], "No such command 'lst'"),
         (["show"], "Missing argument 'SESSION'"),
-        (["ls", "-n", "many"], "-n"),
-        (["ls", "--sort", "colour"], "--sort"),
+        (["ls", "-n", "many"], "for '-n' / '--number': 'many' is no whole number."),
+        (["ls", "-n", "9" * 5_000], "for '-n' / '--number': it is too large a number."),
+        *((command, "'--number': it must be 1 or more, not 0.") for command in ZERO),
+        (["tail", "--all", "--count", "0"], "'--count': it must be 1 or more, not 0."),
+        (["append", "s", "--expect", "-1"], "'--expect': it must be 0 or more, not -1."),
+        (["append", "s", "--expect", "1.5"], "'--expect': '1.5' is no whole number."),
+        (["ls", "--sort", "colour"], "error: Invalid value for '--sort': 'colour' is not one of 'updated', "),
+        (["export", "s", "--format", "pdf"], "error: Invalid value for '--format': 'pdf' is not one of 'md', "),
+        (["search", ""], "a QUERY needs a word at least"),
+        (["search", " ", " "], "a QUERY needs a word at least"),
         (["ls", "--json", "--table"], "Only one of --json, --table can be had."),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )
 def test_usage_error(arguments: list[str], said: str) -> None:
     """A command line that cannot be understood is one line and a hint, and the exit code 2."""

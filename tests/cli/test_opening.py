@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -177,7 +178,18 @@ def test_beginning_of_an_id(url: str) -> None:
     assert shown("walk", "--store", url) == "walk"
     ran = eventstore("show", "wal", "--store", url)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: 'wal' is the beginning of more than one id: walk, walk-2\n")
+    error, hint = ran.err.splitlines()
+    assert error == "error: 'wal' is the beginning of more than one id: walk, walk-2"
+    assert hint.startswith("hint: give more of the id: `eventstore ls -q wal ")
+    assert [one["id"] for one in eventstore(*shlex.split(hint.split("`")[1])[1:]).records] == ["walk", "walk-2"]
+
+
+@pytest.mark.parametrize("arguments", [["show", ""], ["log", ""], ["search", "x", "--session", ""]], ids=" ".join)
+def test_empty_name(url: str, arguments: list[str]) -> None:
+    """An empty name, which is the beginning of every id, is a usage error, however many sessions there are."""
+    ran = eventstore(*arguments, "--store", url)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"error: the name of a SESSION is empty\nhint: `eventstore ls --store {url}` lists them\n"
 
 
 def test_unknown_session(url: str) -> None:

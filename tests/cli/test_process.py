@@ -52,6 +52,13 @@ def test_help_lists_the_commands() -> None:
     assert all(eventstore(name, "--help").code == 0 for name in commands)
 
 
+def test_help_says_each_whole() -> None:
+    """On 80 columns help says what each command does in a whole sentence, on one line."""
+    out = eventstore("--help").out
+    listed = out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert [line for line in listed if not line.endswith(".") or line.endswith("..") or line.startswith("   ")] == []
+
+
 def test_no_command_is_a_usage_error() -> None:
     """Without a command the help is shown, and the exit code is that of a usage error."""
     ran = process()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,9 @@ def test_leaf_by_its_beginning(make_store: Callable[[Fill], str]) -> None:
 
     assert [shown(leaf) for leaf in ("abc1", "abc2", "b_", "b")] == [["abc1"], ["abc2"], ["b_d%"], ["b"]]
     assert shown("abc") == (2, "error: 'abc' stands for more than one message: abc1, abc2")
+    hint = eventstore("show", "s", "--leaf", "abc", "--store", url).err.splitlines()[1]
+    assert hint == f"hint: give more of the id: `eventstore graph s --store {url}` shows them"
+    assert shown("") == (2, "error: the id of a message is empty")
     for leaf in ("ABC1", "c", "_", "%"):
         assert shown(leaf) == (3, f"error: session 's' has no message {leaf!r}")
 
@@ -118,6 +122,20 @@ def test_compaction_stands_for_messages(changed: str) -> None:
     off = eventstore("show", "s", "--compaction", "off", "--raw", "--store", changed).records
     assert [record["id"] for record in off] == ["m1", "m2", "m4", "m5"]
     assert "new lines" in eventstore("show", "s", "--compaction", "off", "--store", changed).lines
+
+
+def test_covered_messages_are_pointed_to(changed: str) -> None:
+    """For people a line on stderr says how the messages that a summary stands for are shown, and for programs none."""
+    ran = eventstore("show", "s", "--table", "--store", changed)
+    (line,) = ran.err.splitlines()
+    assert line.startswith("1 summary stands for messages: `eventstore show s --compaction off ")
+    off = eventstore(*shlex.split(line.split("`")[1])[1:], "--table")
+    assert ("two" in off.lines, "new lines" in off.lines, off.err) == (True, True, "")
+    leaf = eventstore("show", "s", "--leaf", "m4", "--table", "--store", changed).err
+    assert "eventstore show s --leaf m4 --compaction off " in leaf
+    for options in ([], ["--raw"], ["--json"], ["--ndjson"], ["--raw", "--table"]):
+        assert eventstore("show", "s", *options, "--store", changed).err == ""
+    assert eventstore("show", "s", "--leaf", "m1", "--table", "--store", changed).err == ""
 
 
 def test_empty_session(url: str) -> None:

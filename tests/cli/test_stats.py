@@ -45,6 +45,7 @@ def test_by_one(used: str) -> None:
         ("s1", "Session 1", 5),
         ("s0", "Session 0", 2),
     ]
+    assert len(eventstore("stats", "--by", "session", "-n", "9" * 30, "--store", used).records) == 12
     assert eventstore("stats", "--by", "colour", "--store", used).code == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.docs.pages import README, ROOT, anchors, blocks, codes, links, name, pages, prose
 
-LINKING = [*pages(), ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
+LINKING = [*pages(), ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md", ROOT / "examples" / "README.md"]
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 MAKE = re.compile(r"^make ([a-z]+)", re.MULTILINE)
 TORN = re.compile(r"\[[^\]\[]*\n[^\]\[]*\]\(|\]\([^)\s]*\n")
