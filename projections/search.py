@@ -8,12 +8,12 @@ from functools import cache, cached_property
 import msgspec
 from sqlalchemy import bindparam, func, literal, select
 
-from eventstore.ports import Order, TextIndex, Tx
+from eventstore.ports import Behind, Order, TextIndex, Tx
 from eventstore.statements import Row, Statement
-from eventstore.tables import events, streams
+from eventstore.tables import streams
 from projections.analysis import Query, parse_query, snippet
 from projections.message import stored_text
-from projections.search_index import INDEX, check_current
+from projections.search_index import INDEX, reached
 from projections.tree_tables import messages
 
 MOST_HITS = 1 << 40
@@ -40,11 +40,9 @@ def _hits(index: TextIndex, order: Order, *, in_one_stream: bool) -> Statement:
     return Statement(query, "query", "most", *(("stream_no",) if in_one_stream else ()))
 
 
-_SHARE = Statement(
-    select(streams.c.version, select(func.max(events.c.position)).scalar_subquery()).where(
-        streams.c.stream_no == bindparam("stream_no")
-    ),
-    "stream_no",
+_version = select(streams.c.version).where(streams.c.stream_no == bindparam("stream_no"))
+_STATE = Statement(
+    select(func.max(messages.c.row_id), reached.scalar_subquery(), _version.scalar_subquery()), "stream_no"
 )
 
 
@@ -68,11 +66,13 @@ class SearchResult(msgspec.Struct, frozen=True, dict=True):
 def search(
     tx: Tx, text: str, *, stream_no: int | None, limit: int, order: Order, highlight: tuple[str, str] = ("", "")
 ) -> list[SearchResult]:
-    """The messages of a stream (or of all) that hold all words of a text as a person typed it, best or newest first."""
+    """The messages of a stream (or of all) that hold all words of a text as a person typed it, best or newest first.
+
+    Raises Behind when the index has yet to take in some of them.
+    """
     query = parse_query(text)
     if not query.phrases or limit == 0:
         return []
-    check_current(tx)
     results: list[SearchResult] = []
     for message_id, session_id, role, content, created_at in _find(tx, query, stream_no, min(limit, MOST_HITS), order):
         time = tx.dialect.to_time(created_at)
@@ -88,9 +88,14 @@ def _find(tx: Tx, query: Query, stream_no: int | None, limit: int, order: Order)
     """
     index = tx.dialect.text_index(INDEX)
     statement = _hits(index, order, in_one_stream=stream_no is not None)
+    last, checkpoint, version = tx.fetch(_STATE, (stream_no,))[0]
+    if last is None or (version is None and stream_no is not None):
+        return []
+    if (checkpoint or 0) < min(last, tx.memo.get(Behind, last)):
+        raise Behind(last)
     if stream_no is None:
         return tx.fetch(statement, (index.query(query.phrases), limit))
-    most = _first_look(tx, stream_no, limit, order)
+    most = _first_look(version, last, limit, order)
     if most:
         first = tx.fetch(statement, (index.query(query.phrases), most, stream_no))
         own = [row for row in first if row[0] is not None]
@@ -99,12 +104,14 @@ def _find(tx: Tx, query: Query, stream_no: int | None, limit: int, order: Order)
     return tx.fetch(statement, (index.query(query.phrases, stream_no), limit, stream_no))
 
 
-def _first_look(tx: Tx, stream_no: int, limit: int, order: Order) -> int:
-    """How many hits of all streams are likely to have enough of this one among them; 0 when too many would be."""
-    for version, position in tx.fetch(_SHARE, (stream_no,)):
-        if version == position:
-            return limit
-        if version * MUCH[order] >= position:
-            # Twice as many as it takes when they are spread evenly.
-            return int(2 * limit * position // version)
+def _first_look(version: int, position: int, limit: int, order: Order) -> int:
+    """How many hits of all streams are likely to have enough of one among them; 0 when too many would be.
+
+    The stream has so many events, and so many positions the log.
+    """
+    if version >= position:
+        return limit
+    if version * MUCH[order] >= position:
+        # Twice as many as it takes when they are spread evenly.
+        return int(2 * limit * position // version)
     return 0

@@ -21,7 +21,7 @@ from eventstore.events import (
     MessageUpdated,
     SessionDeleted,
 )
-from eventstore.ports import Behind, Tx
+from eventstore.ports import Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import metadata
 from projections.analysis import REVISION, with_tokens
@@ -54,9 +54,9 @@ _SIZE = Statement(
     select(func.count(), func.coalesce(func.sum(messages.c.bytes), 0)).where(messages.c.row_id > bindparam("after")),
     "after",
 )
-_reached = select(checkpoints.c.row_id).where(checkpoints.c.id == 1)
-_CHECKPOINT = Statement(_reached)
-_LAST = Statement(select(func.max(messages.c.row_id), _reached.scalar_subquery()))
+reached = select(checkpoints.c.row_id).where(checkpoints.c.id == 1)
+"""The row up to which every message is in the index; no row while none is."""
+_CHECKPOINT = Statement(reached)
 _FORGET = Statement(delete(checkpoints))
 _SET = Statement(insert(checkpoints), "id", "row_id")
 _OF_STREAM = Statement(
@@ -146,13 +146,6 @@ class SearchIndex(Projection):
         behind = (term for page in _pages(texts) for term in index.terms_of(with_tokens(page)))
         for token, row_id, column, place in merge(index.terms(tx), sorted(behind)):
             yield (INDEX, row_id, column, place, token)
-
-
-def check_current(tx: Tx) -> None:
-    """Raise Behind when messages that a search must see are not in the index."""
-    last, checkpoint = tx.fetch(_LAST)[0]
-    if last is not None and (checkpoint or 0) < min(last, tx.memo.get(Behind, last)):
-        raise Behind(last)
 
 
 class _Lag(msgspec.Struct):

@@ -52,6 +52,7 @@ class StoredHistory:
     def __init__(self, store: Store, session_id: str) -> None:
         self.store = checked_store(store)
         self.session_id = checked_session_id(session_id, store)
+        self._stream_no = 0
 
     async def get_message(self, message_id: str) -> Message | None:
         """The message with this id, on any branch."""
@@ -180,11 +181,10 @@ class StoredHistory:
         return await self.store.log.read(lambda tx: list_compactions(tx, self._stream(tx)))
 
     def _stream(self, tx: Tx) -> int:
-        # Asked for by every part of a read.
-        key = ("stream", self.session_id)
-        if key not in tx.memo:
-            tx.memo[key] = find_stream(tx, self.session_id)[0]
-        return int(tx.memo[key])
+        """The session's number in this database, which it keeps; 0 before its first event."""
+        if not self._stream_no:
+            self._stream_no = find_stream(tx, self.session_id)[0]
+        return self._stream_no
 
     def _message(self, tx: Tx, message_id: str) -> Message | None:
         stream_no = self._stream(tx)
