@@ -1,13 +1,12 @@
-"""Appending beside another library's session, where that library is installed."""
+"""Appending beside other libraries, where they are installed."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -15,62 +14,57 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.board import at_least, at_most, missing, ratio
 from benchmarks.conftest import Post
 from benchmarks.corpus import JsonMessage
-from benchmarks.ours import Ours, append_each
-from benchmarks.peers import OpenAISessions, add_each
+from benchmarks.ours import Ours
+from benchmarks.peers import PEERS, Append, Peer, Writers
 from benchmarks.rounds import Contestant, p99, race, rates
-from benchmarks.test_append import EACH, SEQUENTIAL, WRITERS, Load, Loads
+from benchmarks.test_append import EACH, SEQUENTIAL, WRITERS, Loads
 
-SEQUENTIAL_NAME = "append, one session, sequential ÷ OpenAI SQLiteSession"
-P99_NAME = f"append p99, {WRITERS} writers to {WRITERS} sessions ÷ OpenAI SQLiteSession"
+OPENAI = PEERS[0]
 
-Append = Callable[[JsonMessage], Awaitable[object]]
+Load = tuple[list[Append], list[JsonMessage]]
 
 
-def test_sequential_beside_openai(
-    benchmark: BenchmarkFixture, post: Post, runner: asyncio.Runner, folder: Path
-) -> None:
-    """One session, one append after the other."""
-    if not OpenAISessions.is_installed():
-        post(missing(SEQUENTIAL_NAME, OpenAISessions.name))
-        pytest.skip(f"{OpenAISessions.name} is not installed")
-    peer = OpenAISessions(runner, folder / "openai.db")
-
-    def run(load: Load) -> None:
-        session_id, messages = load
-        ours.run(append_each(ours.session(session_id), messages))
-
-    def run_peer(load: tuple[Any, list[JsonMessage]]) -> None:
-        peer.run(add_each(*load))
-
-    def prepare_peer() -> tuple[Any, list[JsonMessage]]:
-        session_id, messages = loads.next()
-        return peer.session(session_id), messages
-
-    loads = Loads(SEQUENTIAL)
+@pytest.fixture
+def ours(runner: asyncio.Runner, folder: Path) -> Iterator[Ours]:
+    """A new store of ours."""
     with closing(Ours(runner, folder / "ours.db")) as ours:
-        us, other = race(
-            benchmark,
-            Contestant(Loads(SEQUENTIAL).next, run),
-            Contestant(prepare_peer, run_peer, lambda _load: peer.close_sessions()),
-        )
-    post(
-        ratio(
-            SEQUENTIAL_NAME,
-            size=f"{SEQUENTIAL} a round",
-            ours=rates(us, SEQUENTIAL),
-            beside=rates(other, SEQUENTIAL),
-            unit="/s",
-            label="OpenAI",
-            goal=at_least(0.75),
-        )
-    )
+        yield ours
 
 
-async def timed(appends: list[Append], messages: list[JsonMessage]) -> list[float]:
+@pytest.fixture
+def opened(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
+    """What is opened on the event loop, and closed in the end."""
+    stack = AsyncExitStack()
+    yield stack
+    runner.run(stack.aclose())
+
+
+def theirs(
+    peer: Peer, post: Post, figure: str, runner: asyncio.Runner, opened: AsyncExitStack, folder: Path
+) -> Writers:
+    """What appends with a library; without it the figure is left out."""
+    if not peer.is_installed():
+        post(missing(figure, peer.name))
+        pytest.skip(f"{peer.name} is not installed")
+    return runner.run(opened.enter_async_context(peer.open(folder)))
+
+
+def contestant(runner: asyncio.Runner, writers: Writers, *, count: int, sessions: int) -> Contestant[Load]:
+    """New sessions and messages for each round, and what it takes to append them: the milliseconds of each append."""
+    loads = Loads(count)
+
+    def prepare() -> Load:
+        session_id, messages = loads.next()
+        return runner.run(_writers_of(writers, [f"{session_id}-{number}" for number in range(sessions)])), messages
+
+    return Contestant(prepare, lambda load: runner.run(timed(*load)))
+
+
+async def timed(appends: Sequence[Append], messages: Sequence[JsonMessage]) -> list[float]:
     """The milliseconds that each append took, all writers at once, each with an equal share of the messages."""
     times: list[float] = []
 
-    async def write(append: Append, share: list[JsonMessage]) -> None:
+    async def write(append: Append, share: Sequence[JsonMessage]) -> None:
         for message in share:
             start = time.perf_counter()
             await append(message)
@@ -82,49 +76,73 @@ async def timed(appends: list[Append], messages: list[JsonMessage]) -> list[floa
     return times
 
 
-def test_slowest_beside_openai(benchmark: BenchmarkFixture, post: Post, runner: asyncio.Runner, folder: Path) -> None:
-    """The slowest append in a hundred, of 64 writers that each have a session."""
-    if not OpenAISessions.is_installed():
-        post(missing(P99_NAME, OpenAISessions.name))
-        pytest.skip(f"{OpenAISessions.name} is not installed")
-    count = WRITERS * EACH
-    peer = OpenAISessions(runner, folder / "openai.db")
-    loads = Loads(count)
-
-    def run(load: Load) -> list[float]:
-        session_id, messages = load
-        sessions = [ours.session(f"{session_id}-{number}") for number in range(WRITERS)]
-        return ours.run(timed([session.append_message for session in sessions], messages))
-
-    def prepare_peer() -> tuple[list[Append], list[JsonMessage]]:
-        session_id, messages = loads.next()
-        return [_adding(peer.session(f"{session_id}-{number}")) for number in range(WRITERS)], messages
-
-    def run_peer(load: tuple[list[Append], list[JsonMessage]]) -> list[float]:
-        times: list[float] = peer.run(timed(*load))
-        return times
-
-    with closing(Ours(runner, folder / "ours.db")) as ours:
-        us, other = race(
-            benchmark,
-            Contestant(Loads(count).next, run),
-            Contestant(prepare_peer, run_peer, lambda _load: peer.close_sessions()),
-        )
+def test_sequential_beside_openai(
+    benchmark: BenchmarkFixture,
+    post: Post,
+    runner: asyncio.Runner,
+    folder: Path,
+    ours: Ours,
+    opened: AsyncExitStack,
+) -> None:
+    """One session, one append after the other."""
+    figure = f"append, one session, sequential ÷ {OPENAI.name}"
+    writers = theirs(OPENAI, post, figure, runner, opened, folder)
+    us, other = race(
+        benchmark,
+        contestant(runner, _ours(ours), count=SEQUENTIAL, sessions=1),
+        contestant(runner, writers, count=SEQUENTIAL, sessions=1),
+    )
     post(
         ratio(
-            P99_NAME,
+            figure,
+            size=f"{SEQUENTIAL} a round",
+            ours=rates(us, SEQUENTIAL),
+            beside=rates(other, SEQUENTIAL),
+            unit="/s",
+            label="OpenAI",
+            goal=at_least(0.75),
+        )
+    )
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=[peer.module for peer in PEERS])
+def test_slowest(
+    benchmark: BenchmarkFixture,
+    post: Post,
+    runner: asyncio.Runner,
+    folder: Path,
+    ours: Ours,
+    opened: AsyncExitStack,
+    peer: Peer,
+) -> None:
+    """The slowest append in a hundred, of 64 writers that each have a session."""
+    figure = f"append p99, {WRITERS} writers to {WRITERS} sessions ÷ {peer.name}"
+    writers = theirs(peer, post, figure, runner, opened, folder)
+    count = WRITERS * EACH
+    us, other = race(
+        benchmark,
+        contestant(runner, _ours(ours), count=count, sessions=WRITERS),
+        contestant(runner, writers, count=count, sessions=WRITERS),
+    )
+    post(
+        ratio(
+            figure,
             size=f"{count:,} a round",
             ours=[p99(us)],
             beside=[p99(other)],
             unit=" ms",
-            label="OpenAI",
+            label=peer.name.split()[0],
             goal=at_most(0.8),
         )
     )
 
 
-def _adding(session: Any) -> Append:
-    async def add(message: JsonMessage) -> None:
-        await session.add_items([message])
+def _ours(ours: Ours) -> Writers:
+    async def writers(session_ids: Sequence[str]) -> list[Append]:
+        return [ours.session(session_id).append_message for session_id in session_ids]
 
-    return add
+    return writers
+
+
+async def _writers_of(writers: Writers, session_ids: Sequence[str]) -> list[Append]:
+    return await writers(session_ids)
