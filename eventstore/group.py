@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from sqlalchemy import bindparam, insert, update
@@ -28,7 +28,7 @@ from eventstore.events import Event
 from eventstore.expected import ExpectedVersion, check
 from eventstore.heads import Committed, Decide, Head, Heads, Proposed, WithMetadata
 from eventstore.ids import new_id
-from eventstore.ports import Clock, Projection, Tx
+from eventstore.ports import Clock, Deferred, Projection, Tx
 from eventstore.rows import find_events
 from eventstore.same import same_json
 from eventstore.statements import Row, Statement
@@ -255,10 +255,23 @@ def apply(tx: Tx, projection: Projection, envelopes: Sequence[Envelope]) -> None
         return
     try:
         projection.apply(tx, handled)
-    except Exception as error:
-        if isinstance(tx.dialect.translate(error), StoreUnavailableError):
-            raise
-        raise ProjectionError(projection.name, f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # noqa: BLE001 - raised again
+        _raise(error, tx, projection)
+
+
+def catch_up(tx: Tx, projections: Sequence[Deferred], *, least: int = 1) -> None:
+    """Have projections fold what they lag behind in; what they raise becomes a ProjectionError."""
+    for projection in projections:
+        try:
+            projection.catch_up(tx, least=least)
+        except Exception as error:  # noqa: BLE001 - raised again
+            _raise(error, tx, projection)
+
+
+def _raise(error: Exception, tx: Tx, projection: Projection) -> NoReturn:
+    if isinstance(tx.dialect.translate(error), StoreUnavailableError):
+        raise error
+    raise ProjectionError(projection.name, f"{type(error).__name__}: {error}") from error
 
 
 # The events of a group mostly share one time.

@@ -16,7 +16,7 @@ from eventstore.crossing import RawConnection, RawTx
 from eventstore.database import Database
 from eventstore.errors import EventStoreError, StoreClosedError, StoreUnavailableError
 from eventstore.expected import ExpectedVersion
-from eventstore.group import Failure, Group, GroupFailedError
+from eventstore.group import Failure, Group, GroupFailedError, catch_up
 from eventstore.heads import MARK_STALE, Committed, Decide, Heads
 from eventstore.ports import Clock, Deferred, Projection
 
@@ -164,8 +164,7 @@ class Writer:
             group.flush()
             if group.position > self._heads.position:
                 tx.executemany(MARK_STALE, [(name,) for name in self._heads.unknown_projections])
-                for projection in self._deferred:
-                    projection.catch_up(tx, least=MOST_BEHIND)
+                catch_up(tx, self._deferred, least=MOST_BEHIND)
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
         self._heads.adopt(group.position, group.last_stream, group.heads, tx.memo)
@@ -174,8 +173,7 @@ class Writer:
     def _catch_up(self, connection: RawConnection) -> None:
         with self._database.transaction(connection) as tx:
             self._take_state(connection, tx)
-            for projection in self._deferred:
-                projection.catch_up(tx)
+            catch_up(tx, self._deferred)
         self._heads.adopt(self._heads.position, self._heads.last_stream, {}, tx.memo)
 
     def _take_state(self, connection: RawConnection, tx: RawTx) -> None:
