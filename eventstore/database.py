@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy.exc import DBAPIError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
@@ -167,10 +166,10 @@ class Database:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             # Cut off while it opens it would be lost, with its thread: the next reader gets it.
-            with contextlib.suppress(DBAPIError, InvalidRequestError):
+            with contextlib.suppress(Exception):
                 self._idle.append(await opening)
             raise
-        except (DBAPIError, InvalidRequestError) as error:
+        except Exception as error:
             raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error
 
     async def _snapshot(self, driver: DriverConnection, query: Callable[[RawTx], T]) -> T:

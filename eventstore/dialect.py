@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, StaticPool
 
+from eventstore.envelope import as_utc
 from eventstore.errors import (
     EventStoreError,
     IntegrityError,
@@ -46,10 +47,9 @@ REFUSALS = (
 
 FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
-BUSY_SECONDS = 60
-READERS = 4
+BUSY_SECONDS, READERS = 60, 4
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
-WRITER_SETTINGS = {"cache_size": -64 * 1024, "wal_autocheckpoint": 16_000}
+WRITER_SETTINGS = {"cache_size": -32 * 1024, "wal_autocheckpoint": 16_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}
 
 _OF_FILE = ("journal_mode", "page_size", "page_count", "freelist_count", "encoding", "auto_vacuum")
@@ -327,7 +327,7 @@ _text_index = cache(FtsIndex)
 # The rows of a group mostly share one time.
 @lru_cache(maxsize=4)
 def _time_text(time: dt.datetime) -> str:
-    return f"{time.isoformat(timespec='microseconds')[:26]}Z"
+    return f"{as_utc(time).isoformat(timespec='microseconds')[:26]}Z"
 
 
 def dialect_of(url: str, *, synchronous: Synchronous = "full") -> Dialect:

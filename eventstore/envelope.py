@@ -54,6 +54,15 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     hash: bytes
 
 
+def as_utc(time: dt.datetime) -> dt.datetime:
+    """The same moment in UTC; a time without a zone is taken as UTC, so that it means the same on every machine."""
+    try:
+        return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
+    except OverflowError:
+        # Within hours of the first or last year that there is.
+        return time.replace(tzinfo=dt.UTC)
+
+
 def to_micros(time: dt.datetime) -> int:
     """Microseconds since 1970-01-01T00:00Z."""
     return (time - EPOCH) // MICROSECOND

@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 from typing import Any
 
+import msgspec
 import pytest
 
 from eventstore.errors import (
@@ -16,6 +17,7 @@ from eventstore.errors import (
     StoreClosedError,
     VersionConflictError,
 )
+from eventstore.events import LeafSelected, MessageAppended, UsageAdded
 from eventstore.expected import ANY, NO_STREAM, STREAM_EXISTS, ExpectedVersion
 from eventstore.heads import Head, Proposal
 from eventstore.log import EventLog
@@ -114,6 +116,36 @@ async def test_empty_append_writes_nothing(log: EventLog) -> None:
     assert (await log.append("s", [])).envelopes == []
     assert await log.stream_version("s") == 0
     assert (await log.append("s", notes("a"), expected=NO_STREAM)).envelopes[0].position == 1
+
+
+@pytest.mark.parametrize("events", [None, "ab", b"ab", {"a": note("a")}, iter([note("a")]), note("a")], ids=range(6))
+async def test_what_is_no_list_of_events_is_refused(log: EventLog, events: Any) -> None:
+    """What is no list of events, one event or a generator of them too, is refused, and nothing is written."""
+    with pytest.raises(InvalidArgumentError) as refused:
+        await log.append("s", events)
+    assert refused.value.argument == "events"
+    assert await log.stream_version("s") == 0
+
+
+UNFIT: dict[str, Any] = {
+    "no event": "a",
+    "an event of its own making": msgspec.defstruct("Made", [("a", int)])(1),
+    "no JSON value": LeafSelected(message_id=object()),  # type: ignore[arg-type]
+    "a number for a text": LeafSelected(message_id=5),  # type: ignore[arg-type]
+    "a text for a number": UsageAdded(input_tokens="many", output_tokens=1, cost=0.0),  # type: ignore[arg-type]
+    "an integer for a float": UsageAdded(input_tokens=1, output_tokens=1, cost=1),
+    "torn JSON": MessageAppended(raw=msgspec.Raw(b"{")),
+    "no JSON at all": MessageAppended(raw=None),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+async def test_event_that_could_not_be_read_back_is_refused(log: EventLog, unfit: str) -> None:
+    """An event that would not be read back as it was given is refused with its batch, before anything is written."""
+    with pytest.raises(InvalidArgumentError) as refused:
+        await log.append("s", [note("before"), UNFIT[unfit]])
+    assert refused.value.argument == "events"
+    assert await log.stream_version("s") == 0
 
 
 async def test_numbers_have_no_holes(log: EventLog) -> None:
@@ -230,6 +262,9 @@ async def test_closed_log_refuses(log: EventLog) -> None:
     for call in (log.append("s", notes("b")), log.stream_version("s"), log.high_water(), everything(log)):
         with pytest.raises(StoreClosedError):
             await call
+    for after in (0, None):
+        with pytest.raises(StoreClosedError):
+            log.subscribe(after=after)
 
 
 async def test_close_commits_what_waits(url: str, tally: Tally) -> None:

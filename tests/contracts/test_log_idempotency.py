@@ -25,7 +25,7 @@ def raw(json: str) -> MessageAppended:
 
 @pytest.mark.parametrize("expected", [0, NO_STREAM, 2, STREAM_EXISTS, 77])
 async def test_repeat_returns_the_first_result(log: EventLog, expected: ExpectedVersion) -> None:
-    """A batch appended again is a no-op with the first result, whatever version the repeat carries."""
+    """A batch appended again is a no-op with the first result, whatever version the repeat carries (CON-4)."""
     first = await log.append("s", notes("a", "b"), event_ids=["k1", "k2"], expected=0, metadata={"try": 1})
     await log.append("other", notes("x"))
     again = await log.append("s", notes("a", "b"), event_ids=["k1", "k2"], expected=expected, metadata={"try": 2})
@@ -56,7 +56,7 @@ async def test_repeat_of_some_returns_those(log: EventLog) -> None:
 async def test_other_content_under_a_known_id_is_refused(
     log: EventLog, events: Sequence[Event], ids: list[str]
 ) -> None:
-    """A batch that only partly repeats another, or repeats an id with other content, is refused whole."""
+    """A batch that only partly repeats another, or repeats an id with other content, is refused whole (CON-4)."""
     await log.append("s", notes("a", "b"), event_ids=["k1", "k2"])
     with pytest.raises(DuplicateEventError) as caught:
         await log.append("s", events, event_ids=ids)
@@ -66,7 +66,7 @@ async def test_other_content_under_a_known_id_is_refused(
 
 
 async def test_id_twice_in_a_batch_is_refused(log: EventLog) -> None:
-    """A batch in which an id stands twice is refused whole, even with the same event."""
+    """A batch in which an id stands twice is refused whole, even with the same event (CON-4)."""
     with pytest.raises(DuplicateEventError) as caught:
         await log.append("s", notes("a", "a"), event_ids=["k", "k"])
     assert caught.value.event_id == "k"
@@ -77,7 +77,7 @@ async def test_id_twice_in_a_batch_is_refused(log: EventLog) -> None:
 
 
 async def test_ids_belong_to_their_stream(log: EventLog) -> None:
-    """The same id in another stream is another event's."""
+    """The same id in another stream is another event's (CON-4)."""
     await log.append("s", notes("a"), event_ids=["k"])
     committed = await log.append("t", notes("b"), event_ids=["k"])
     assert committed.envelopes[0].version == 1

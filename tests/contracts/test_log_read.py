@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -10,11 +11,11 @@ import pytest
 
 from eventstore import rows
 from eventstore.envelope import UnreadableEvent
-from eventstore.errors import EventStoreError, IntegrityError
+from eventstore.errors import EventStoreError, IntegrityError, InvalidArgumentError
 from eventstore.events import LeafSelected, MessageAppended
 from eventstore.log import EventLog
 from eventstore.ports import Tx
-from tests.eventstore.support import Tally, everything, message, note, notes, sql, stream, text_of, texts_of
+from tests.eventstore.support import Tally, everything, message, note, notes, sql, stream, take, text_of, texts_of
 
 COLUMNS = "position, stream_no, version, event_id, type, schema, recorded_at, salt, payload, payload_digest, hash"
 
@@ -88,6 +89,20 @@ async def test_log_of_some_types(log: EventLog, limit: int | None) -> None:
     assert await everything(log, types=["no_such_type"]) == []
     assert await everything(log, types=()) == []
     assert len(await everything(log, types=["message_appended", "leaf_selected"])) == 30
+
+
+@pytest.mark.parametrize("types", ["leaf_selected", 5, [1], {"leaf_selected": 1}, [b"leaf_selected"]])
+async def test_what_is_no_collection_of_types_is_refused(log: EventLog, types: Any) -> None:
+    """Types that are one text, or no texts, are refused wherever they are given."""
+    await log.append("s", notes("a"))
+    reads: list[Callable[[], Awaitable[Any]]] = [
+        lambda: everything(log, types=types),
+        lambda: take(log.subscribe(after=0, types=types), 1),
+    ]
+    for read in reads:
+        with pytest.raises(InvalidArgumentError) as refused:
+            await read()
+        assert refused.value.argument == "types"
 
 
 async def test_large_events_are_read_in_small_pages(log: EventLog) -> None:
@@ -288,6 +303,15 @@ async def test_event_with_new_keys_can_be_inserted(log: EventLog) -> None:
     await log.append("s", notes("a"))
     await log.database.write(lambda tx: tx.execute(sql(inserting("INSERT"))))
     assert [e.position for e in await everything(log)] == [1, 99]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_stream_that_claims_more_than_there_is(log: EventLog, *, backwards: bool) -> None:
+    """A stream whose head was changed to a later version is read to its last event, and the reading ends there."""
+    await log.append("s", notes("a", "b"))
+    await log.database.write(lambda tx: tx.execute(sql("UPDATE streams SET version = 9")))
+    async with asyncio.timeout(2):
+        assert [e.version for e in await stream(log, backwards=backwards)] == [2, 1][:: 1 if backwards else -1]
 
 
 async def test_positions_may_have_gaps(log: EventLog) -> None:

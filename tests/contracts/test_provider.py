@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eventstore import InvalidArgumentError, NotSupportedError
-from sessions import Compaction, Message, Session, StoredSession, open_store
+from sessions import Compaction, Message, RecentHistory, RowStat, Session, StoredSession, open_store
 from tests.projections.support import NOON
 from tests.sessions.providers import Entries, Note
 from tests.sessions.talk import collect, ids, said
@@ -215,6 +215,49 @@ async def test_search_if_the_provider_can() -> None:
     assert ids(await session.search("tea")) == ["a"]  # type: ignore[arg-type]
     with pytest.raises(NotSupportedError):
         await Session(InDicts()).search("tea")
+
+
+class KnowsMore(InMemory):
+    """A provider that answers by itself what else would take its whole history."""
+
+    def get_recent_history(self, most: int, least: int = 1, *, leaf_id: str | None = None) -> RecentHistory:
+        """Give the last message, and say what was asked."""
+        return RecentHistory([self.get_latest_leaf().to_dict()], most > least, len(str(leaf_id)))
+
+    async def get_history_row_stats(self, leaf_id: str | None = None) -> tuple[RowStat, ...]:
+        """Give a row that says what was asked."""
+        return (RowStat(str(leaf_id), "user", 1, 2),)
+
+
+async def test_provider_that_knows_more_is_asked() -> None:
+    """A provider with its own way to the end of a history, or to its sizes, is asked for them with the arguments."""
+    session = Session(KnowsMore())
+    await session.append_messages([said("a"), said("b")])
+    recent = await session.get_recent_history(9, 3)
+    assert (ids(recent.messages), recent.truncated, recent.total_content_bytes) == (["b"], True, 4)
+    assert isinstance(recent.messages[0], Message)
+    assert await session.get_history_row_stats("a") == [RowStat("a", "user", 1, 2)]
+
+
+async def test_reads_of_an_empty_provider_are_empty(provider: Any) -> None:
+    """Over any provider a session of which nothing is stored has no history, no batches and no sizes."""
+    session = Session(provider)
+    assert await collect(session.history()) == []
+    assert await collect(session.history_batches()) == []
+    assert await session.get_history_row_stats() == []
+    recent = await session.get_recent_history(10)
+    assert (recent.messages, recent.truncated, recent.total_content_bytes) == ([], False, 0)
+
+
+@pytest.mark.parametrize("odd", ["a", 5, [said("a")]])
+async def test_what_is_no_message_is_refused(odd: Any) -> None:
+    """A provider that gives something else for a message is told so by a typed error."""
+    provider = InMemory()
+    provider.messages["a"] = (odd, None)
+    with pytest.raises(InvalidArgumentError, match="message"):
+        await Session(provider).get_message("a")
+    with pytest.raises(InvalidArgumentError, match="message"):
+        await Session(provider).get_history()
 
 
 @pytest.mark.parametrize("thing", [object(), None, "sqlite://", {}])

@@ -50,7 +50,7 @@ async def check_whole(log: EventLog, other: EventLog, name: str, size: int) -> b
 
 @pytest.mark.parametrize("pause", [0, 0.0002], ids=["ticks", "time"])
 async def test_cancelled_append_is_whole_or_not_there(pair: tuple[EventLog, EventLog], pause: float) -> None:
-    """Cancelled after any number of ticks an append is there with all its events or with none, and blocks nobody."""
+    """Cancelled after any number of ticks an append is there with all its events or none, and blocks nobody (SQL-1)."""
     log, other = pair
     await log.append("warm", notes("up"))
     before = threading.active_count(), descriptors()
@@ -72,7 +72,7 @@ async def test_cancelled_append_is_whole_or_not_there(pair: tuple[EventLog, Even
 
 
 async def test_timed_out_append_is_whole_or_not_there(pair: tuple[EventLog, EventLog]) -> None:
-    """An append under `wait_for` that runs out of time is there whole or not at all."""
+    """An append under `wait_for` that runs out of time is there whole or not at all (SQL-1)."""
     log, other = pair
     for n in range(20):
         with contextlib.suppress(TimeoutError):
@@ -95,7 +95,7 @@ async def test_cancelled_one_of_a_group_takes_nobody_with_it(pair: tuple[EventLo
 
 
 async def test_failing_projection_leaves_nothing_open(tmp_path: Path) -> None:
-    """An append that a projection makes fail, again and again, leaves no transaction open for others to meet."""
+    """An append that a projection makes fail again and again leaves no transaction open for others to meet (SQL-1)."""
     url = file_at(tmp_path)
     async with opened(url, Tally("poison")) as log, opened(url, Tally()) as other:
         for n in range(20):

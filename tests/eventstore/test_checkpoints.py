@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventstore import checkpoints
-from tests.eventstore.support import MEMORY, file_at, note, opened
+from tests.eventstore.support import MEMORY, eventually, file_at, note, opened
 
 SEQUENCE = slice(12, 16)
 """Where the header of a write-ahead log counts how often it was written from its start again."""
@@ -62,6 +62,35 @@ async def test_closing_waits_for_a_checkpoint(tmp_path: Path, monkeypatch: pytes
     assert files(tmp_path) == ["log.db"]
     with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
         assert connection.execute("SELECT count(*) FROM events").fetchone() == (20,)
+
+
+async def test_checkpoint_that_fails_fails_no_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A checkpoint that the database refuses costs a warning, without its words, and a later one does its work."""
+    monkeypatch.setattr(checkpoints, "EVERY", 10)
+    refused: list[int] = []
+
+    def refuse(_connection: sqlite3.Connection) -> int:
+        refused.append(1)
+        error = sqlite3.OperationalError("secret path")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise error
+
+    async with opened(file_at(tmp_path)) as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(log.database.dialect, "checkpoint", refuse)
+            for number in range(20):
+                await log.append("a", [note(number)])
+            await eventually(lambda: len(caplog.records) == len(refused) > 0)
+        assert {record.levelname for record in caplog.records} == {"WARNING"}
+        assert "store_unavailable" in caplog.text
+        assert "secret" not in caplog.text
+        for number in range(200):
+            await log.append("a", [note(number)])
+        assert await log.stream_version("a") == 220
+        assert len(caplog.records) == len(refused)
+    assert files(tmp_path) == ["log.db"]
 
 
 async def test_memory_has_no_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator
@@ -221,7 +222,7 @@ async def test_reopened_file_has_everything(tmp_path: Path) -> None:
 
 
 async def test_repeats_are_recognised_after_a_restart(tmp_path: Path) -> None:
-    """Event ids are remembered for as long as their events are, across restarts and by every process."""
+    """Event ids are remembered for as long as their events are, across restarts and by every process (CON-4)."""
     async with opened(file_at(tmp_path)) as log:
         first = await log.append("s", notes("a", "b"), event_ids=["k1", "k2"], metadata={"n": 1})
     async with opened(file_at(tmp_path)) as log:
@@ -249,7 +250,10 @@ def test_unknown_engine_is_refused(url: str) -> None:
         dialect_of(url)
 
 
-@pytest.mark.parametrize("url", ["log.db", "", "sqlite:log.db"])
+MALFORMED = ["log.db", "", "sqlite:log.db", "sqlite://host/log.db", "sqlite:///log.db?mode=ro", "sqlite:///a\0b"]
+
+
+@pytest.mark.parametrize("url", MALFORMED, ids=ascii)
 def test_malformed_url_is_refused(url: str) -> None:
     """What is no database URL is an InvalidArgumentError."""
     with pytest.raises(InvalidArgumentError, match="url"):
@@ -279,3 +283,14 @@ async def test_file_that_cannot_be_opened_is_a_typed_error(tmp_path: Path) -> No
             async with opened(file_at(tmp_path, name)):
                 pass
         assert time.monotonic() - began < 2
+
+
+async def test_file_that_is_gone_is_told(tmp_path: Path) -> None:
+    """A reader that cannot be given a connection, since the file is gone, is told so by a StoreUnavailableError."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    async with opened(file_at(folder)) as log:
+        await log.append("s", notes("a"))
+        shutil.rmtree(folder)
+        with pytest.raises(StoreUnavailableError):
+            await stream(log)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from eventstore import hints
+from eventstore.errors import StoreUnavailableError
 from eventstore.publisher import InProcessPublisher
 from tests.eventstore.support import MEMORY, Tally, eventually, file_at, notes, opened, take, texts_of
 
@@ -117,6 +118,74 @@ async def test_readers_are_counted() -> None:
         for events in readers:
             await events.aclose()
         assert log._hints.readers == 0
+
+
+async def test_file_that_cannot_be_looked_at_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Looking for other processes' writes that fails costs a warning, and the next look finds what was written."""
+    url = file_at(tmp_path)
+    looks: list[int] = []
+
+    async def fail() -> int:
+        looks.append(1)
+        raise StoreUnavailableError("secret path")
+
+    async with opened(url) as here, opened(url) as there:
+        with monkeypatch.context() as patch:
+            patch.setattr(there.database, "data_version", fail)
+            waiting = asyncio.ensure_future(take(there.subscribe(after=0), 1))
+            await eventually(lambda: len(looks) >= 2)
+        await here.append("s", notes("a"))
+        assert texts_of(await waiting) == ["a"]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    assert "store_unavailable" in caplog.text
+    assert "secret" not in caplog.text
+
+
+class Ending:
+    """Somebody else's publisher whose messages end; what it gives is an iterator and no generator."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def publish(self, channel: str, message: dict[str, Any]) -> None:
+        """Drop a message."""
+
+    def subscribe(self, channel: str) -> Ending:  # noqa: ARG002 - as it is called
+        """Follow a channel."""
+        return self
+
+    def __aiter__(self) -> Ending:
+        return self
+
+    async def __anext__(self) -> dict[str, Any]:
+        self.asked += 1
+        if self.asked == 1:
+            return {"position": "none"}
+        raise StopAsyncIteration
+
+
+async def test_publisher_whose_messages_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A publisher whose messages simply end, or are nonsense, costs nothing: the file tells of what was written."""
+    ending, url = Ending(), file_at(tmp_path)
+    async with opened(url, publisher=ending) as here, opened(url, publisher=Ending()) as there:
+        waiting = asyncio.ensure_future(take(here.subscribe(after=0), 1))
+        await eventually(lambda: ending.asked == 2)
+        await there.append("s", notes("a"))
+        assert texts_of(await waiting) == ["a"]
+    assert caplog.records == []
+
+
+async def test_what_was_told_is_remembered_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the hints that never come back a log remembers the last ones, and its readers miss nothing."""
+    monkeypatch.setattr(hints, "REMEMBERED", 3)
+    async with opened(file_at(tmp_path), publisher=Ending()) as log:
+        events = log.subscribe(after=0)
+        for number in range(10):
+            await log.append("s", notes(number))
+            assert texts_of(await take(events, 1)) == [str(number)]
+        assert list(log._hints._told) == [8, 9, 10]
 
 
 class Bus:

@@ -77,6 +77,11 @@ def nested(depth: int, leaf: object = None, make: Callable[[Any], Any] = lambda 
     return leaf
 
 
+def numbered(*keys: str) -> dict[str, int]:
+    """Return an object with these keys."""
+    return {key: number for number, key in enumerate(keys)}
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -160,6 +165,22 @@ def test_what_json_cannot_hold_is_refused_with_its_path(value: object, path: str
 def test_subclasses_count_as_what_they_are(value: object, wanted: object) -> None:
     """Subclasses of text, numbers, dicts and lists are taken for the plain values that they are."""
     assert json.dumps(back(value)) == json.dumps(wanted)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (numbered("\ud800", "\udbff"), ""),
+        ({"a": [numbered("k\ud800", "k\ufffd")]}, "a[0]"),
+        ({"a": {"\udc00": numbered("\ud800", "x", "\udfff")}}, "a.\udc00"),
+    ],
+    ids=range(3),
+)
+def test_keys_that_would_become_one_are_refused(value: object, path: str) -> None:
+    """Keys that differ in lone surrogates alone are refused with their path, so that no value is lost."""
+    with pytest.raises(InvalidMessageError) as caught:
+        encode_json(value, LIMITS)
+    assert caught.value.path == path
 
 
 def test_given_value_is_left_alone() -> None:

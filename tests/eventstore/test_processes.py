@@ -90,7 +90,7 @@ def other(tmp_path: Path) -> Iterator[Worker]:
 
 
 async def test_eight_processes_append_to_one_stream_and_to_their_own(tmp_path: Path) -> None:
-    """Eight processes with fifty appends each, to one stream and to their own, lose none and share no number."""
+    """Eight processes with fifty appends each to one stream and to their own lose none and share no number (CON-1)."""
     url, count = file_at(tmp_path), 8
     answers = run(url, "append_to_both", count)
     async with opened(url, Tally()) as log:
@@ -111,7 +111,7 @@ async def test_eight_processes_append_to_one_stream_and_to_their_own(tmp_path: P
 
 
 async def test_five_processes_open_a_fresh_file_at_once(tmp_path: Path) -> None:
-    """Five processes whose twenty tasks are the first to use a file store everything, and the schema is made once."""
+    """Five processes whose twenty tasks are the first to use a file store all, and the schema is made once (CON-2)."""
     url = file_at(tmp_path)
     run(url, "open_and_append", 5)
     async with opened(url, Tally()) as log:
@@ -124,7 +124,7 @@ async def test_five_processes_open_a_fresh_file_at_once(tmp_path: Path) -> None:
 
 
 async def test_read_check_append_from_four_processes(tmp_path: Path) -> None:
-    """Processes that read, check and append with the version they read meet conflicts only, and never a lock."""
+    """Processes that read, check and append with the version they read meet conflicts only, never a lock (SQL-2)."""
     url = file_at(tmp_path)
     run(url, "read_check_append", 4)
     async with opened(url, Tally()) as log:

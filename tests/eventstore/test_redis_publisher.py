@@ -123,6 +123,23 @@ async def test_frozen_redis_costs_nothing(server: RedisServer, monkeypatch: pyte
         task.cancel()
 
 
+async def test_quiet_connection_is_kept(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nobody sends anything for long the connections are asked whether they are there, and are kept (BUS-1)."""
+    monkeypatch.setattr(redis_publisher, "PING_SECONDS", 0.02)
+    monkeypatch.setattr(redis_publisher, "SILENCE_SECONDS", 0.5)
+    async with closing(RedisPublisher(server.url)) as publisher, Redis.from_url(server.url) as redis:
+        heard, task = await listener(publisher)
+        assert await publisher.connect()
+        before = (await redis.info("stats"))["total_connections_received"]
+        await asyncio.sleep(1)
+        assert publisher.connected
+        assert publisher._live == {"c"}
+        assert (await redis.info("stats"))["total_connections_received"] == before
+        await publisher.publish("c", {"n": 1})
+        await eventually(lambda: heard == [1])
+        task.cancel()
+
+
 async def test_hanging_handshake(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A connection that is taken and never answered is given up, and tried again."""
     monkeypatch.setattr(redis_link, "CONNECT_SECONDS", 0.1)

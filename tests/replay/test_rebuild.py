@@ -49,6 +49,13 @@ async def test_rebuild_of_an_empty_store(store: Store) -> None:
         assert (await verify(store)).ok
 
 
+@pytest.mark.parametrize("names", ["directory", 5, b"directory", iter(["directory"])], ids=range(4))
+async def test_names_must_be_a_collection(store: Store, names: Any) -> None:
+    """One name where a list of them belongs is refused, since each of its letters would be taken for a name."""
+    with pytest.raises(InvalidArgumentError, match="names"):
+        await rebuild(store, names)
+
+
 async def test_rebuild_repairs_everything(store: Store) -> None:
     """After a rebuild, and after another, every projection is what the appends made of it, whatever was done to it."""
     await tell_the_story(store)

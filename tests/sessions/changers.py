@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import itertools
 import json
 import random
 import sys
@@ -72,7 +73,20 @@ async def write(store: Store, name: str, session_id: str, count: int) -> collect
             await change(session, chance, f"{name}-{number}")
         except EXPECTED as error:
             refused[type(error).__name__] += 1
+    await summarise(session, name)
     return refused
+
+
+async def summarise(session: Session, name: str) -> None:
+    """Append a few messages and summarise them, again when others have changed them in between."""
+    for number in itertools.count():
+        chain = [said(f"{name}-last-{number}-{k}", "to be summarised") for k in range(3)]
+        try:
+            await session.append_messages(chain, None)
+            await session.add_compaction(f"summary of {name}", chain[0]["id"], chain[-1]["id"])
+        except EXPECTED:
+            continue
+        return
 
 
 async def main(url: str, name: str, session_id: str, count: int, tasks: int) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from replay import rebuild
-from sessions import SessionManager, Store, StoredSession, open_store
+from sessions import Session, SessionManager, Store, StoredSession, open_store
+from sessions.exporters import export_session
 
 KILOBYTES = 200
 MEGABYTE = 1 << 20
@@ -43,7 +44,9 @@ async def use(store: Store, session: StoredSession, count: int) -> None:
         "stats": session.get_history_row_stats,
         "tokens": session.token_estimate,
         "limited": lambda: session.get_history(limit=5),
+        "skills": lambda: Session(session).get_loaded_skill_keys(),
         "list": lambda: SessionManager(store).list(),
+        "export": lambda: export(store),
         "search": lambda: session.search_messages("number7"),
         "common word": lambda: session.search_messages("words", limit=5),
         "update": lambda: session.update_message({**message(3), "role": "user"}),
@@ -72,6 +75,14 @@ async def streams(session: StoredSession) -> None:
     ]
     counts.append(sum([len(batch) async for batch in session.history_batches()]))
     say(f"counts {counts}")
+
+
+async def export(store: Store) -> None:
+    """Export the whole tree, and keep nothing of it."""
+    size = 0
+    async for piece in export_session(store, "chat", format="json"):
+        size += len(piece)
+    assert size > KILOBYTES * 1024
 
 
 def say(line: str) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import enum
+import sqlite3
 from typing import Any
 
 import pytest
 
-from eventstore import DuplicateMessageError, ParentNotFoundError, VersionConflictError
-from sessions import Message, Session, Store
+from eventstore import DuplicateMessageError, IntegrityError, ParentNotFoundError, VersionConflictError
+from sessions import Message, Session, Store, open_store
 from tests.sessions.talk import chain, ids, log_of, said
 
 
@@ -154,6 +157,46 @@ async def test_text_of_another_class_is_its_text(session: Session) -> None:
     assert not (await session.append_message({"id": "m1", "role": "user", "parts": []})).inserted
     await session.append_message(said("m2"), Name.ONE)
     assert ids(await session.get_branches(Name.ONE)) == ["m2"]
+
+
+async def test_imported_message_is_the_same_again(session: Session) -> None:
+    """An imported message is known again by its time, and as it is handed out; another time is other content."""
+    moment = dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+    east = moment.astimezone(dt.timezone(dt.timedelta(hours=5)))
+    own = said("m1", createdAt="2001-02-03T04:05:06Z")
+    for message, time in ((own, moment), (own, east), (said("m2"), moment), (said("m2"), east)):
+        result = await session.import_message(message, None, time)
+        assert result.message.created_at == moment
+    assert await session.version() == 2
+    first, second = [await session.get_message(name) for name in ("m1", "m2")]
+    assert first is not None
+    assert first.to_dict() == own
+    assert second is not None
+    assert second.to_dict() == {**said("m2"), "createdAt": "2001-02-03T04:05:06Z"}
+    assert not (await session.append_message(second)).inserted
+    await session.update_message(said("m2", "changed"))
+    assert not (await session.append_message(second)).inserted
+    for message in (said("m1"), own, said("m2")):
+        with pytest.raises(DuplicateMessageError):
+            await session.import_message(message, None, moment + dt.timedelta(microseconds=1))
+    assert await session.version() == 3
+
+
+async def test_append_that_cannot_be_read_any_more_is_no_repeat(url: str) -> None:
+    """A known id whose first append was made unreadable is an IntegrityError, since nobody can tell what it was."""
+    async with open_store(url, synchronous="normal") as store:
+        session = Session.create(store).for_session("chat")
+        await chain(session, "m1", "m2")
+        with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                connection.execute(f"DROP TRIGGER {name}")
+            connection.execute("UPDATE events SET payload = '{' WHERE version = 1")
+            connection.commit()
+        before = await log_of(store)
+        with pytest.raises(IntegrityError, match="version 1"):
+            await session.append_message(said("m1"))
+        assert not (await session.append_message(said("m2"))).inserted
+        assert await log_of(store) == before
 
 
 async def test_unknown_parent_of_a_new_message_is_still_refused(session: Session) -> None:

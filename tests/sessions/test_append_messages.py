@@ -11,7 +11,7 @@ from eventstore import (
     LimitExceededError,
     ParentNotFoundError,
 )
-from sessions import Message, Session, Store, open_store
+from sessions import Message, Session, Store, StoredSession, open_store
 from tests.sessions.talk import chain, collect, ids, log_of, said, stored_parents
 
 
@@ -118,6 +118,25 @@ async def test_repeat_inside_a_list_is_refused(store: Store, session: Session) -
         with pytest.raises(DuplicateMessageError):
             await session.append_messages([said("m1"), said("m2"), twice])
     assert await log_of(store) == []
+
+
+async def test_list_again_is_known_whatever_version_it_expects(url: str) -> None:
+    """A list again is the first result, with the old and the right version, after a restart and a summary (CON-4)."""
+    messages = [said("e1"), said("e2")]
+    async with open_store(url) as store:
+        first = await StoredSession(store, "s").append_messages(messages, expected_version=0)
+    async with open_store(url) as store:
+        session = StoredSession(store, "s")
+        for summarised in (False, True):
+            if summarised:
+                await session.add_compaction("S", "e1", "e2")
+            before = await log_of(store)
+            for expected in (0, await session.version(), None):
+                again = await session.append_messages(messages, expected_version=expected)
+                assert [(r.inserted, r.version, r.position) for r in again] == [
+                    (False, r.version, r.position) for r in first
+                ]
+            assert await log_of(store) == before
 
 
 async def test_partial_overlap_with_other_content_is_refused(store: Store, session: Session) -> None:

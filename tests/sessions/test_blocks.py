@@ -61,7 +61,7 @@ async def refuse_everywhere(session: Session, text: str, error: type[EventStoreE
 
 
 async def test_limit_of_tokens_holds_on_every_path(store: Store) -> None:
-    """A text with too many tokens is refused with the numbers however it is written, and the block stays as it was."""
+    """A text with too many tokens is refused with the numbers however it is written, and the block stays (CTX-1)."""
     session = with_memory(store, max_tokens=100)
     await session.replace_context_block("memory", "x" * 380)
     await refuse_everywhere(session, "x" * 480, BlockTooLargeError, "> 100")
@@ -89,7 +89,7 @@ async def test_limit_of_bytes_holds_on_every_path(url: str) -> None:
 
 
 async def test_block_over_a_lowered_limit(store: Store) -> None:
-    """A block that is over its limit can be read, shows that it is, and takes whatever is within the limit."""
+    """A block that is over its limit can be read, shows that it is, and takes whatever is within the limit (CTX-1)."""
     await with_memory(store).replace_context_block("memory", "x" * 1_200)
     session = with_memory(store, max_tokens=100)
     block = await session.get_context_block("memory")
@@ -241,7 +241,7 @@ CONFIGURED: list[tuple[Callable[[Session], object], type[EventStoreError]]] = [
 async def test_wrong_configuration_is_refused_when_built(
     store: Store, configure: Callable[[Session], object], error: type[EventStoreError]
 ) -> None:
-    """What cannot work is refused by the builder method, before anything is read or written."""
+    """What cannot work is refused by the builder method, before anything is read or written (MEM-4)."""
     with pytest.raises(error):
         configure(Session.create(store))
 
@@ -287,7 +287,7 @@ async def test_deleted_session(store: Store) -> None:
 
 
 async def test_fork_takes_blocks_and_prompt_along(store: Store) -> None:
-    """A fork begins with the blocks and the very prompt of its source, and goes its own way from there."""
+    """A fork begins with the blocks and the very prompt of its source, and goes its own way from there (CTX-3)."""
     manager = SessionManager(store).with_context("memory", max_tokens=10).with_cached_prompt()
     session = manager.get_session("source")
     await session.append_message({"id": "m", "role": "user", "parts": []})

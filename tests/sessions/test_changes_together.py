@@ -15,7 +15,7 @@ from eventstore import (
     VersionConflictError,
 )
 from replay import rebuild, verify
-from sessions import Session, Store
+from sessions import Session, SessionManager, Store
 from tests.replay.dumps import dumps
 from tests.sessions.talk import chain, collect, ids, log_of, said
 
@@ -54,6 +54,30 @@ async def test_chained_versions_never_conflict_between_changes(session: Session)
         await session.delete_messages([f"m{n - 1}", "unknown"])
         version = result.version + (1 if n == 0 else 2)
     assert ids(await session.get_history()) == ["m29"]
+
+
+async def test_what_is_told_of_a_session_counts_as_a_version(store: Store, session: Session) -> None:
+    """A name, usage, a block and a frozen prompt move the version too, and the handle that saw it goes on (CON-3)."""
+    manager = SessionManager(store).with_context("memory").with_cached_prompt()
+    await manager.create("Chat", id="chat")
+    handle = manager.get_session("chat")
+    await handle.append_message(said("m0"))
+    told = (
+        lambda: manager.rename("chat", "Trip"),
+        lambda: manager.add_usage("chat", 10, 5, 0.5),
+        lambda: handle.replace_context_block("memory", "likes tea"),
+        handle.freeze_system_prompt,
+    )
+    for number, tell in enumerate(told):
+        seen = await handle.version()
+        await tell()
+        with pytest.raises(VersionConflictError) as raised:
+            await handle.append_message(said("late"), expected_version=seen)
+        assert (raised.value.expected, raised.value.actual) == (seen, seen + 1)
+        result = await handle.append_message(said(f"n{number}"), expected_version=seen + 1)
+        await manager.rename("chat", "Trip")
+        assert await handle.version() == result.version
+    assert ids(await session.get_history()) == ["m0", "n0", "n1", "n2", "n3"]
 
 
 async def test_retry_after_a_change_is_still_the_first_append(store: Store, session: Session) -> None:
@@ -152,6 +176,20 @@ async def test_changes_handed_in_together_see_each_other(store: Store, session: 
         "messages_deleted",
         "message_appended",
     ]
+    await _as_replayed(store)
+
+
+async def test_session_that_is_created_with_its_messages(store: Store) -> None:
+    """Of a session that is created and appended to in one group the messages are one chain."""
+    manager = SessionManager(store)
+    made, *_ = await asyncio.gather(
+        manager.create("Chat", id="new"),
+        manager.append("new", said("m1")),
+        manager.append("new", said("m2")),
+        manager.append_all("new", [said("m3"), said("m4")]),
+    )
+    assert made.name == "Chat"
+    assert ids(await manager.get_history("new")) == ["m1", "m2", "m3", "m4"]
     await _as_replayed(store)
 
 

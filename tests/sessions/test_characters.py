@@ -38,6 +38,17 @@ def test_cut_ends_between_characters(characters: list[str], units: int) -> None:
         assert cut_text("".join(characters), units) == fitting
 
 
+@pytest.mark.parametrize("name", CHARACTERS)
+def test_cut_of_each_kind_of_character(name: str) -> None:
+    """Wherever a text of one kind of character is cut, behind a letter or not, it ends with a whole one."""
+    for before in ("", "a", "京"):
+        text = before + CHARACTERS[name] * 4 + "京"
+        ends = [before + CHARACTERS[name] * count for count in range(5)]
+        for units in range(utf16_length(before), utf16_length(text)):
+            fitting = [end for end in ends if utf16_length(end) <= units]
+            assert cut_text(text, units) == fitting[-1]
+
+
 @given(st.text(), st.integers(0, 30))
 def test_cut_of_any_text(text: str, units: int) -> None:
     """A cut of any text is its start, is no longer than asked for, and can be encoded."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from eventstore import InvalidArgumentError, NotSupportedError, StoreClosedError, StoreUnavailableError
 from sessions import Limits, Session, SessionManager, Store, open_store
@@ -127,6 +128,13 @@ async def test_store_can_be_awaited_or_entered(url: str) -> None:
         await Session.create(store).for_session("chat").get_history()
     async with open_store(url) as again:
         assert ids(await Session.create(again).for_session("chat").get_history()) == ["m1", "m2"]
+
+
+async def test_engine_is_the_store_s_own(store: Store, session: Session) -> None:
+    """The engine that a store names sees what the store holds."""
+    await session.append_message({"id": "m1", "role": "user", "parts": []})
+    async with store.engine.connect() as connection:
+        assert (await connection.execute(text("SELECT COUNT(*) FROM events"))).scalar() == 1
 
 
 async def test_stores_in_memory_are_private() -> None:

@@ -16,6 +16,7 @@ from replay import rebuild, verify
 from sessions import CompactResult, Session, Store, create_compact_function
 from tests.sessions.compactions import BAD, Compactor, Frames, Waiting, during, middle, shown
 from tests.sessions.talk import chain, said
+from tests.sessions.tool_talk import call, halves, message, result, text
 
 
 def with_answers(session: Session, *answers: Any) -> Compactor:
@@ -151,17 +152,38 @@ async def test_compacting_again_shows_one_summary(store: Store, session: Session
     session.on_compaction(create_compact_function(summarize=lambda _: "S", protect_head=1, tail_token_budget=8))
     await chain(session, *(f"m{n}" for n in range(1, 11)))
     await session.compact()
-    for message in await session.get_history():
-        if not message.id.startswith("compaction_"):
-            assert (await session.append_message(message)).inserted is False
+    for one in await session.get_history():
+        if not one.id.startswith("compaction_"):
+            assert (await session.append_message(one)).inserted is False
     await chain(session, "m11", "m12", "m13")
     await session.compact()
     assert await shown(session) == ["m1", "S", "m12", "m13"]
     assert (await verify(store)).ok
 
 
+@pytest.mark.parametrize("budget", range(0, 60, 4))
+async def test_history_holds_no_half_of_a_pair(session: Session, budget: int) -> None:
+    """Whatever the budget of the tail, no result stands in the compacted history without its call (CMP-3)."""
+    talk = [
+        *(message(f"u{n}", "user", text("look at both of them")) for n in range(4)),
+        message("both", "assistant", call("a"), call("b")),
+        message("first", "tool", result("a")),
+        message("second", "tool", result("b")),
+        message("slow", "assistant", call("c")),
+        *(message(f"w{n}", "user", text("still waiting")) for n in range(2)),
+        message("late", "tool", result("c")),
+        message("end", "assistant", text("here you are")),
+    ]
+    compact = create_compact_function(summarize=lambda _: "S", protect_head=1, tail_token_budget=budget)
+    session.on_compaction(compact)
+    await session.append_messages(talk)
+    assert await session.compact() is not None
+    assert halves(await session.get_history()) == []
+    assert halves(await session.get_model_messages()) == []
+
+
 async def test_prompt_is_rendered_anew(session: Session) -> None:
-    """A compaction that was recorded freezes the prompt anew, one that was not leaves it as it is."""
+    """A compaction that was recorded freezes the prompt anew, one that was not leaves it as it is (CTX-3)."""
     with_answers(session, None, CompactResult("m0", "m1", "S"))
     session.with_context("memory").with_cached_prompt()
     await chain(session, "m0", "m1", "m2")
@@ -236,6 +258,11 @@ async def test_bad_threshold(session: Session, bad: Any) -> None:
         session.with_publisher(bad)
 
 
+async def _summarise_and_delete(session: Session) -> None:
+    await session.add_compaction("T", "m0", "m0")
+    await session.delete_messages(["m0"])
+
+
 CHANGES: dict[str, tuple[Any, list[str]]] = {
     "deletion in the range": (lambda s: s.delete_messages(["m2"]), ["m0", "m1", "m3", "m4"]),
     "edit in the range": (lambda s: s.update_message(said("m2", "!")), ["m0", "m1", "m2", "m3", "m4"]),
@@ -248,6 +275,7 @@ HARMLESS: dict[str, tuple[Any, list[str]]] = {
     "deletion outside": (lambda s: s.delete_messages(["m0"]), ["S(m1 m2 m3)", "m4"]),
     "edit outside": (lambda s: s.update_message(said("m4", "!")), ["m0", "S(m1 m2 m3)", "m4"]),
     "overlay outside": (lambda s: s.add_compaction("T", "m0", "m0"), ["T", "S(m1 m2 m3)", "m4"]),
+    "overlay outside that is gone again": (_summarise_and_delete, ["S(m1 m2 m3)", "m4"]),
     "overlay of a branch": (lambda s: s.add_compaction("T", "m1", "x2"), ["m0", "S(m1 m2 m3)", "m4"]),
 }
 

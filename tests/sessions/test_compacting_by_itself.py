@@ -112,6 +112,30 @@ async def test_counter_and_cut_agree(session: Session) -> None:
     assert len(await session.get_history()) < len(before)
 
 
+async def test_failed_summary_is_tried_again(session: Session) -> None:
+    """A summariser that fails once is asked again by the next append, then rests until the view has grown (CMP-5)."""
+    asked: list[str] = []
+    errors: list[Exception] = []
+
+    def summarize(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            raise OSError("model offline")
+        return "S"
+
+    await session.append_messages([message(f"t{n}", "tool", call(f"k{n}", output="found " * 500)) for n in range(40)])
+    again = Session.create(session._storage.store).for_session("chat")  # type: ignore[union-attr]
+    again.on_compaction(create_compact_function(summarize=summarize)).on_compaction_error(errors.append)
+    again.compact_after(100_000, token_counter=constant(140_000))
+    sizes = []
+    for n in range(4):
+        await again.append_message(said(f"m{n}"))
+        sizes.append(await again._storage.token_estimate())
+    assert ([str(error) for error in errors], len(asked)) == (["model offline"], 2)
+    assert sizes[1] < sizes[0] // 5
+    assert sizes[1] < sizes[3] < sizes[1] + 100
+
+
 async def test_no_growth_is_told_by_branch(session: Session) -> None:
     """On another branch the view is another one, and is compacted though it is no larger."""
     function, errors = Compactor(middle("A"), middle("B")), list[Exception]()
@@ -209,6 +233,24 @@ async def test_counter_that_raises(session: Session, error: BaseException) -> No
     session.on_compaction(Compactor(None)).compact_after(1, token_counter=count).on_compaction_error(errors.append)
     await chain(session, "m0")
     assert errors == [error]
+
+
+async def test_append_that_is_cancelled_while_it_is_counted(session: Session) -> None:
+    """An append whose caller is cancelled while a counter runs is cancelled and stored, and no handler hears of it."""
+    counting, errors = asyncio.Event(), list[Exception]()
+
+    async def count(**_: Any) -> int:
+        counting.set()
+        await asyncio.sleep(60)
+        return 0
+
+    session.on_compaction(Compactor(None)).compact_after(1, token_counter=count).on_compaction_error(errors.append)
+    appending = asyncio.create_task(session.append_message(said("m0")))
+    await counting.wait()
+    appending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await appending
+    assert (errors, await shown(session)) == ([], ["m0"])
 
 
 async def test_custom_counter_sees_everything(session: Session) -> None:

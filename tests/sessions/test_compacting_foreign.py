@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from eventstore import InvalidCompactionError
-from sessions import CompactResult, Message, Session, estimate_message_tokens
+from sessions import Compaction, CompactResult, Message, Session, estimate_message_tokens
+from tests.projections.support import NOON
 from tests.sessions.compactions import Compactor, Frames, Waiting, during, middle, shown
 from tests.sessions.talk import chain, said
 from tests.sessions.test_compacting_by_itself import LONG, constant
@@ -171,6 +172,31 @@ async def test_compacting() -> None:
         ("m1", "m6"),
     ]
     assert errors == []
+
+
+class Objects(Elsewhere):
+    """The same, which gives compactions as objects, and nothing when one is added."""
+
+    def add_compaction(self, summary: str, from_message_id: str, to_message_id: str) -> None:
+        """Keep a compaction."""
+        super().add_compaction(summary, from_message_id, to_message_id)
+
+    def get_compactions(self) -> list[Any]:
+        """Give the compactions."""
+        return [
+            Compaction(one["id"], one["summary"], one["fromMessageId"], one["toMessageId"], NOON, stale=False)
+            for one in self.compactions
+        ]
+
+
+async def test_compactions_may_be_objects() -> None:
+    """A provider may tell of its compactions as objects, and of one that was added nothing at all."""
+    session = over(Objects()).on_compaction(Compactor(CompactResult("m3", "m3", "longer")))
+    await chain(session, "m0", "m1", "m2", "m3", "m4")
+    added = await session.add_compaction("S", "m1", "m2")
+    assert (added.summary, added.from_message_id, added.to_message_id) == ("S", "m1", "m2")
+    assert await session.compact() == CompactResult("m1", "m3", "longer")
+    assert await shown(session) == ["m0", "longer", "m4"]
 
 
 async def test_answers_are_checked() -> None:

@@ -103,6 +103,11 @@ ACCEPTED: dict[str, Any] = {
     "one word of five megabytes": said("m1", "w" * 5_000_000),
     "many keys": said("m1", "word", x={str(number): number for number in range(100_000)}),
     "empty": {"id": "m1", "role": "user", "parts": []},
+    "a number for a text": {
+        "id": "m1",
+        "role": "user",
+        "parts": [{"type": "text", "text": 1 - 10**DEFAULTS.int_digits}, {"type": "text", "text": "word"}],
+    },
     "strange types": {
         "id": "m1",
         "role": "user",

@@ -133,6 +133,11 @@ STRANGE: dict[str, dict[str, Any]] = {
     "most parts": {"id": "m2", "role": "user", "parts": [{"type": "text", "text": "word"}] * 10_000},
     "two megabytes": said("m2", "word " * 400_000),
     "longest number": said("m2", "word", x=10 ** Limits().int_digits - 1),
+    "a number for a text": {
+        "id": "m2",
+        "role": "user",
+        "parts": [{"type": "text", "text": 1 - 10 ** Limits().int_digits}, {"type": "text", "text": "word"}],
+    },
     "control characters": said("m2", "".join(map(chr, range(256))) + " word"),
     "strange keys": said("m2", "word", **{"": 1, "\0": 2, "id ": 4, "__class__": 5}),
     "empty": {"id": "m2", "role": "user", "parts": []},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventstore import InvalidArgumentError, LimitExceededError, SessionExistsError
+from eventstore import InvalidArgumentError, LimitExceededError, SessionExistsError, SessionStartedError
 from sessions import Session, SessionManager, Store, open_store
 from tests.sessions.talk import ids, log_of, said
 
@@ -28,6 +28,20 @@ def ticking() -> Callable[[], dt.datetime]:
         return now
 
     return tick
+
+
+async def test_templates_come_before_the_first_session(manager: SessionManager) -> None:
+    """A manager that has given a session out takes no builder method any more, and names the one that was called."""
+    manager.with_context("memory").get_session("chat")
+    methods: dict[str, Callable[[], object]] = {
+        "with_context": lambda: manager.with_context("notes"),
+        "with_cached_prompt": manager.with_cached_prompt,
+        "compact_after": lambda: manager.compact_after(1),
+    }
+    for name, method in methods.items():
+        with pytest.raises(SessionStartedError) as refused:
+            method()
+        assert refused.value.method == name
 
 
 async def test_created_session_is_known(store: Store, manager: SessionManager) -> None:

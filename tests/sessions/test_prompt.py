@@ -46,7 +46,7 @@ def elsewhere(url: str, labels: Sequence[str], seed: str) -> bytes:
 
 
 async def test_frozen_bytes_are_the_same_everywhere(url: str) -> None:
-    """A frozen prompt has the same bytes after writes, on another day and in other processes, until a refresh."""
+    """A frozen prompt has the same bytes after writes, on another day, in other processes, until a refresh (CTX-3)."""
     now = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
     async with open_store(url, clock=lambda: now) as store:
         session = with_blocks(store, "memory", "notes")
@@ -108,7 +108,7 @@ async def test_prompt_without_a_store_lives_as_long_as_the_session_object(store:
 
 
 async def test_clearing_renders_the_prompt_anew(store: Store) -> None:
-    """Clearing the messages freezes the prompt as the blocks have it then, in the store as well."""
+    """Clearing the messages freezes the prompt as the blocks have it then, in the store as well (CTX-3)."""
     session = with_blocks(store, "memory")
     await session.append_message({"id": "m", "role": "user", "parts": []})
     await session.freeze_system_prompt()
@@ -130,7 +130,7 @@ async def test_failing_block_keeps_messages_from_being_cleared(store: Store) -> 
 
 
 async def test_reminder_tells_what_changed_since_the_freeze(store: Store) -> None:
-    """The reminder has the blocks to be reminded of that are not in the frozen prompt as they are, and no others."""
+    """The reminder has the blocks to be reminded of that differ from the frozen prompt, and no others (CTX-3)."""
     task, date = Note("buy tea and milk"), Note("Monday")
     session = Session.create(store).with_context("task", provider=task, when_changed="remind")
     session.with_context("date", provider=date, when_changed="remind").with_context("memory", provider=Note("x"))

@@ -16,6 +16,11 @@ def skills(request: pytest.FixtureRequest, tmp_path: Path) -> SkillFiles:
     return DirectorySkills(folder) if request.param == "folder" else FsspecSkills(folder.as_uri())
 
 
+def names(folder: Path) -> list[str]:
+    """Return the names of all files and folders in a folder, at any depth."""
+    return sorted(path.name for path in folder.rglob("*"))
+
+
 async def test_skills_are_read_from_files(skills: SkillFiles, tmp_path: Path) -> None:
     """Keys are the names of files, descriptions stand in the front matter, and bodies are all the rest."""
     assert await skills.get() is None
@@ -84,6 +89,15 @@ async def test_skills_of_a_folder_in_a_session(store: Store, skills: SkillFiles)
     assert written == 'Indexed "make-tea" in skills.'
     assert "- make-tea: Tea" in await session.freeze_system_prompt()
     assert await tools["load_context"].execute({"label": "skills", "key": "make-tea"}) == "Boil water."
+
+
+async def test_skill_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Where a skill's file cannot be put in its place, what stands there stays, and no part of it is left."""
+    skills = DirectorySkills(tmp_path)
+    (tmp_path / "tea.md" / "inside").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"tea\.md"):
+        await skills.set("tea", "Boil water.")
+    assert names(tmp_path) == ["inside", "tea.md"]
 
 
 def test_place_without_a_driver() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from eventstore import BlockNotFoundError, MessageAppended, NotSupportedError, SessionDeletedError
 from replay import rebuild, verify
-from sessions import Session, SessionManager, Store, StoredSession
+from sessions import Session, SessionManager, Store, StoredSession, open_store
 from tests.projections.skill_messages import answer, call
 from tests.sessions.providers import Entries, Note
 from tests.sessions.talk import ids, said
@@ -40,7 +40,7 @@ def outputs(messages: list[Any]) -> list[Any]:
 
 
 async def test_skill_under_a_summary(store: Store) -> None:
-    """A skill stays loaded when a summary hides its body, can be read again, and unloading leaves it in the log."""
+    """A skill stays loaded when a summary hides its body, is read again, and unloading leaves it in the log (CTX-6)."""
     session = skilled(store)
     await session.append_messages([said("m1"), said("m2")])
     tools = await session.tools()
@@ -62,6 +62,40 @@ async def test_skill_under_a_summary(store: Store) -> None:
     await rebuild(store)
     assert await loaded(session) == set()
     assert (await verify(store)).ok
+
+
+async def test_hidden_skill_in_a_reopened_store(url: str) -> None:
+    """A skill that a summary hides can be loaded in full again and then unloaded, also after reopening (CTX-6)."""
+
+    async def check(store: Store, keys: set[str], seen: list[str]) -> Session:
+        session = skilled(store)
+        assert await loaded(session) == keys
+        assert outputs(await session.get_model_messages()) == seen
+        return session
+
+    async with open_store(url) as store:
+        session = skilled(store)
+        await session.append_messages([said("m1"), said("m2"), loading("m3"), *(said(f"m{n}") for n in range(4, 8))])
+        await session.add_compaction("in short", "m2", "m6")
+    async with open_store(url) as store:
+        session = await check(store, {"skills:tea"}, [])
+        asked = {"label": "skills", "key": "tea"}
+        assert await (await session.tools())["load_context"].execute(asked) == BODY
+        await session.append_message(loading("m8"))
+        await check(store, {"skills:tea"}, [BODY])
+        told = await (await session.tools())["unload_context"].execute(asked)
+        assert told == 'Unloaded "tea" from skills. Context reclaimed.'
+    async with open_store(url) as store:
+        session = await check(store, set(), [MARKER])
+        await session.delete_messages(["m3"])
+        await check(store, set(), [MARKER])
+        await rebuild(store)
+        await check(store, set(), [MARKER])
+        assert await session.load_skill("skills", "tea") == BODY
+        events = [envelope.event async for envelope in session.events()]
+        assert sum(BODY in str(event.message) for event in events if isinstance(event, MessageAppended)) == 2
+    async with open_store(url) as store:
+        await check(store, {"skills:tea"}, [MARKER])
 
 
 async def test_loaded_since_it_was_given_out(store: Store) -> None:
@@ -172,6 +206,18 @@ async def test_calls_in_messages_count_as_they_came(store: Store) -> None:
     await session.update_message({**answer("a", load, unload), "metadata": {"seen": True}})
     assert await loaded(session) == {"skills:tea"}
     assert outputs(await session.get_history()) == [MARKER, "Unloaded", "Unloaded", BODY]
+
+
+@pytest.mark.parametrize("body", [{"text": BODY}, [BODY, {"more": 1}], 5, True])
+async def test_body_that_is_no_text_counts(store: Store, body: Any) -> None:
+    """A call that was answered by an object, as some programs store it, loads its skill, and unloading hides it all."""
+    session = skilled(store)
+    await session.append_message(loading("m", body=body))
+    assert await loaded(session) == {"skills:tea"}
+    assert await session.unload_skill("skills", "tea")
+    assert outputs(await session.get_history()) == [MARKER]
+    await rebuild(store)
+    assert (await loaded(session), outputs(await session.get_history())) == (set(), [MARKER])
 
 
 @pytest.mark.parametrize(

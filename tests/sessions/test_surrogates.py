@@ -7,6 +7,8 @@ import pytest
 
 from replay import rebuild, verify
 from sessions import Message, Session, SessionManager, Store
+from sessions.exporters import FORMATS
+from tests.sessions.exporters.exports import exported
 from tests.sessions.talk import collect, ids, said
 
 LONE = ["\ud800", "\udbff", "\udc00", "\udfff", "a\ud82db", "백트래\ud82d·깊이", "\udc00\ud800", "\ud800" * 3]
@@ -40,6 +42,25 @@ async def test_lone_surrogates_are_replaced_at_the_door(store: Store, session: S
     found = await session.get_message(f"m{lone}")
     assert found is not None
     json.dumps(found.to_dict(), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+async def test_exports_and_followers_get_clean_text(store: Store, name: str) -> None:
+    """What is exported, or followed live, of a session with lone surrogates is valid UTF-8 in every format (SQL-3)."""
+    lone = LONE[5]
+    session = Session.create(store).for_session(f"s{lone}")
+    following = session.subscribe(0)
+    await SessionManager(store).create(f"title {lone}", id=f"s{lone}")
+    tool = {"type": "tool-x", "toolCallId": lone, "input": {lone: lone}, "output": lone, "state": "output-available"}
+    await session.append_message({"id": "m1", "role": "assistant", "parts": [{"type": "text", "text": lone}, tool]})
+    await session.append_message(said("m2", lone))
+    text = await exported(store, f"s{lone}", name)
+    assert replaced(lone) in text
+    assert text.encode().decode() == text
+    seen = [await anext(following) for _ in range(3)]
+    await following.aclose()
+    assert [envelope.type for envelope in seen] == ["session_created", "message_appended", "message_appended"]
+    json.dumps([str(envelope.event) for envelope in seen], ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize("text", WHOLE, ids=ascii)

@@ -10,25 +10,29 @@ from typing import Any
 
 import pytest
 
-from eventstore import InvalidArgumentError
+from eventstore import InvalidArgumentError, SessionCreated
 from replay import rebuild, verify
 from sessions import Session, SessionManager, Store, open_store
+from tests.sessions.exporters.exports import imported
+from tests.sessions.exporters.test_json_tree import tree_of
 from tests.sessions.talk import collect, ids, log_of, said
 
 NOON = dt.datetime(2025, 6, 1, 12, 0, 0, 250_000, tzinfo=dt.UTC)
 ROOT = Path(__file__).parents[2]
+EAST = dt.timezone(dt.timedelta(hours=5))
 
 REPORT_TIMES = """
-import asyncio, json, sys
+import asyncio, datetime, json, sys
 from sessions import Session, SessionManager, open_store
+from sessions.exporters import export_session
 
 async def main(url, first):
     async with open_store(url) as store:
         manager = SessionManager(store)
         session = manager.get_session("chat")
         if first:
-            await manager.create("Chat", id="chat")
-            await session.append_message({"id": "m1", "role": "user", "parts": []})
+            made = await manager.create("Chat", id="chat")
+            appended = await session.append_message({"id": "m1", "role": "user", "parts": []})
             own = {"createdAt": "2024-03-10T02:30:00"}
             await session.append_message({"id": "m2", "role": "user", "parts": [{"type": "text", "text": "w"}], **own})
         (info,) = await manager.list()
@@ -37,6 +41,10 @@ async def main(url, first):
         times += [message.created_at for message in await session.get_history()]
         times += [hit.created_at for hit in await session.search("w")]
         times += [envelope.recorded_at async for envelope in session.events()]
+        told = json.loads("".join([piece async for piece in export_session(store, "chat", format="json")]))["session"]
+        times += [datetime.datetime.fromisoformat(told[name]) for name in ("created_at", "updated_at")]
+        if first:
+            assert [made.created_at, appended.message.created_at] == [info.created_at, times[4]]
         print(json.dumps([[time.isoformat(), time.timestamp(), time.utcoffset().total_seconds()] for time in times]))
 
 asyncio.run(main(sys.argv[1], sys.argv[2] == "first"))
@@ -162,3 +170,28 @@ async def test_time_zone_changes_nothing_that_is_stored(url: str) -> None:
         assert (await verify(store)).ok
         await rebuild(store)
         assert (await verify(store)).ok
+
+
+@pytest.mark.parametrize("way", ["import", "log"])
+async def test_created_at_of_another_zone(way: str) -> None:
+    """A session's time with an offset is that moment in UTC, and no later time is read as another (ORD-3)."""
+    text, moment = "2020-01-01T00:00:00+05:00", dt.datetime(2020, 1, 1, tzinfo=EAST)
+    async with open_store("sqlite://") as store:
+        if way == "import":
+            tree = tree_of(session={"id": "s", "name": "S", "created_at": text})
+            await imported(store, json.dumps(tree))
+        else:
+            await store.log.append("json:s", [SessionCreated(name="S", created_at=moment)])
+        info = await SessionManager(store).get("json:s")
+        assert info is not None
+        assert info.created_at == moment
+
+
+async def test_time_after_one_of_another_zone() -> None:
+    """A time in UTC is stored as it is, whatever equal time was stored before it (ORD-3)."""
+    moment = dt.datetime(2021, 1, 1, tzinfo=EAST)
+    async with open_store("sqlite://") as store:
+        await store.log.append("first", [SessionCreated(name="S", created_at=moment)])
+        session = Session.create(store).for_session("chat")
+        await session.import_message(said("m"), None, moment)
+        assert (await session.get_history())[0].created_at == moment

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 
-from sessions import Session, SessionManager, StaticContext, Store, StoredSearch, Tool
+from replay import verify
+from sessions import Limits, Session, SessionManager, StaticContext, Store, StoredSearch, Tool
 from tests.sessions.providers import Entries
 
 
@@ -55,6 +57,31 @@ async def test_bad_input_is_answered(tools: dict[str, Tool], given: Any) -> None
     """Whatever a model gives a tool, the answer is a text."""
     for tool in tools.values():
         assert isinstance(await tool.execute(given), str)
+
+
+HOSTILE: dict[str, Any] = {
+    "nested": "[" * 100_000 + "]" * 100_000,
+    "long": "x" * (Limits().block_bytes + 1),
+    "lone surrogate": "백트래\ud82d",
+    "NUL": "a\0b",
+}
+
+
+@pytest.mark.parametrize("place", ["label", "content", "key", "query", "metadata"])
+@pytest.mark.parametrize("hostile", HOSTILE)
+async def test_hostile_input_is_answered_and_harms_nothing(
+    store: Store, tools: dict[str, Tool], hostile: str, place: str
+) -> None:
+    """What is too large or too strange for a store is answered with a text, and everything works afterwards (MEM-4)."""
+    value = HOSTILE[hostile]
+    for label, (name, tool) in itertools.product(("memory", "kb", "skills"), tools.items()):
+        given = {"label": label, "content": "x", "key": "x", "query": "x", "metadata": {"title": "t"}}
+        given[place] = {"title": value, "description": value} if place == "metadata" else value
+        answer = await tool.execute(given)
+        assert isinstance(answer, str), name
+    answer = await tools["set_context"].execute({"label": "memory", "content": "tea"})
+    assert answer == "Written to memory. Usage: 20% (2/10 tokens)"
+    assert (await verify(store)).problems == []
 
 
 async def test_input_as_json_text(tools: dict[str, Tool]) -> None:

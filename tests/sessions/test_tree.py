@@ -1,13 +1,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 from eventstore import MessageNotFoundError
 from replay import rebuild
 from sessions import Session, Store, TreeNode, open_store
+from tests.sessions.processes import ROOT
 from tests.sessions.talk import chain, collect, ids, log_of, said
+
+READER = """
+import asyncio, json, sys
+from replay import rebuild
+from sessions import Session, open_store
+
+async def main(url):
+    async with open_store(url) as store:
+        session = Session.create(store).for_session("chat")
+        for _ in range(2):
+            print(json.dumps([[one.id for one in await read] for read in
+                (session.get_history(), session.get_branches("u1"), session.get_branches("a1x"))]))
+            await rebuild(store)
+
+asyncio.run(main(sys.argv[1]))
+"""
 
 
 async def branching(session: Session) -> None:
@@ -186,6 +207,24 @@ async def test_selected_branch_survives_and_no_message_disappears(url: str) -> N
             await rebuild(store)
             await check(session, "a1x")
             assert ids(await session.get_history()) == ["u1", "a1x"]
+
+
+async def test_selected_branch_is_seen_by_another_process(url: str) -> None:
+    """A branch that was picked, left and picked again is the one that a process started later goes on with (TREE-9)."""
+    async with open_store(url) as store:
+        session = Session.create(store).for_session("chat")
+        await session.append_message(said("u1"))
+        for reply in ("a1", "a1x", "a1y"):
+            await session.append_message(said(reply), "u1")
+        await session.select_leaf("a1x")
+        await session.append_message(said("u2"))
+        await session.select_leaf("a1y")
+        await session.select_leaf("u2")
+        command = [sys.executable, "-W", "error", "-c", READER, url]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        read = await asyncio.to_thread(subprocess.run, command, env=environment, check=True, capture_output=True)
+    seen = [["u1", "a1x", "u2"], ["a1", "a1x", "a1y"], ["u2"]]
+    assert [json.loads(line) for line in read.stdout.splitlines()] == [seen, seen]
 
 
 async def test_two_handles_share_one_latest_leaf(store: Store) -> None:

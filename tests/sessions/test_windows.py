@@ -179,6 +179,25 @@ async def test_batches_are_bounded_both_ways(session: Session) -> None:
             await collect(session.history_batches(batch_size=count, max_batch_bytes=most))
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_stream_shows_changes_of_this_process_at_once(session: Session, *, newest_first: bool) -> None:
+    """Whichever message a stream has come to, a summary too, the next ones are as this process has left them."""
+    await chain(session, *NAMES[:6])
+    await session.append_message(said("side"), "m2")
+    await session.select_leaf("m5")
+    overlay = f"compaction_{(await session.add_compaction('S', 'm2', 'm3')).id}"
+    names = ["m0", "m1", overlay, "m4", "m5"]
+    order = names[::-1] if newest_first else names
+    for stop in range(len(order)):
+        stream = session.history(newest_first=newest_first)
+        read = [await anext(stream) for _ in range(stop + 1)]
+        for name in ("m0", "m1", "m4", "m5", "side"):
+            await session.update_message(said(name, f"changed {stop}"))
+        rest = await collect(stream)
+        assert ids([*read, *rest]) == order
+        assert {message.text for message in rest} <= {f"changed {stop}", "S"}
+
+
 async def test_streams_fix_the_path_and_show_what_is_there(session: Session) -> None:
     """A stream keeps the path and summaries of its first item, leaves out later deletions and shows updates."""
     names = [f"m{n}" for n in range(1_500)]

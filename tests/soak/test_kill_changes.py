@@ -15,6 +15,7 @@ from sessions import Session, Store, open_store
 from tests.replay.dumps import dumps
 from tests.sessions.processes import spawn
 from tests.sessions.talk import collect, said
+from tests.sessions.test_drift import integrity
 from tests.soak.changing import SESSIONS
 
 WORKER = Path(__file__).with_name("changing.py")
@@ -90,10 +91,11 @@ async def run_rounds(folder: Path, rounds: int, seed: int) -> None:
             await rebuild(store)
             assert await dumps(store) == before
             await Session.create(store).for_session("after").append_message(said(f"kill {number}"))
+        integrity(folder / f"{number // 5}.db")
 
 
 async def test_killed_changers_lose_nothing(tmp_path: Path) -> None:
-    """A process killed while it updates and deletes loses nothing acknowledged and leaves no half (FTS-6)."""
+    """A process killed while it updates and deletes loses nothing acknowledged and leaves no half (FTS-6, LOG-6)."""
     await run_rounds(tmp_path, 2, seed=1)
 
 

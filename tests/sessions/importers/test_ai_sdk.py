@@ -176,6 +176,50 @@ def test_lists_are_found(data: str, found: list[tuple[str, list[str]]]) -> None:
     assert (ids, problems) == (found, [])
 
 
+def test_torn_list_is_read_up_to_the_tear() -> None:
+    """The messages before the tear of a list are a conversation, and the tear is told."""
+    text = json.dumps([said("m0"), said("m1")]).removesuffix("]") + ',{"id"'
+    (conversation,), (problem,) = read_bytes(text.encode())
+    assert [one.id for one in conversation.messages] == ["m0", "m1"]
+    assert problem.index == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"parts": None, "content": ["one", {"type": "text", "text": "two"}]}, [("text", "one"), ("text", "two")]),
+        ({"parts": None, "content": None}, [("text", "")]),
+        ({"parts": None}, [("text", "")]),
+        ({"parts": None, "content": 7}, [("data-ai-sdk-part", 7)]),
+        ({"parts": None, "content": "", "toolInvocations": "odd", "experimental_attachments": 5}, [("text", "")]),
+        ({"parts": None, "content": "a", "experimental_attachments": [3]}, [("text", "a"), ("data-ai-sdk-part", 3)]),
+    ],
+    ids=range(6),
+)
+def test_content_of_any_shape_makes_parts(given: dict[str, Any], expected: list[tuple[str, Any]]) -> None:
+    """Whatever stands for the content of a message becomes parts, and what is not understood is kept as data."""
+    (message,) = read([{"id": "m", "role": "user", **given}]).messages
+    found = [(part["type"], part.get("text", part.get("data"))) for part in message.message["parts"]]
+    assert found == expected
+
+
+def test_time_that_cannot_be_read_is_kept() -> None:
+    """A time that is none stays with the message as it was written, and the message has no time of its own."""
+    (message,) = read([said("m", createdAt="yesterday")]).messages
+    assert message.message["metadata"] == {"ai-sdk": {"createdAt": "yesterday"}}
+    assert "createdAt" not in message.message
+
+
+def test_attachments_and_sources_without_names() -> None:
+    """An attachment without a name, or a type, and a source without a title have none, and nothing is made up."""
+    file, source = parts(
+        {"type": "source", "source": {"id": "s", "url": "https://example.com"}},
+        experimental_attachments=[{"url": "data:,x"}],
+    )[::-1]
+    assert file == {"type": "file", "mediaType": "application/octet-stream", "url": "data:,x"}
+    assert source == {"type": "source-url", "sourceId": "s", "url": "https://example.com"}
+
+
 def test_what_is_no_message_is_told() -> None:
     """An entry that is no message and holds none is skipped and told; what is odd in a list is kept as data."""
     conversations, problems = read_bytes(json.dumps([said("a"), 7, {"id": "c"}]).encode())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sessions import Session, import_file, open_store
-from tests.sessions.importers.claude import Record, assistant, read, tree, user, write
+from tests.sessions.importers.claude import Record, assistant, read, record, tree, user, write
 
 ISLANDS = [
     user("u1", None),
@@ -67,6 +67,25 @@ def test_link_from_the_main_conversation_into_a_sidechain_is_repaired(tmp_path: 
     )
     assert (tree(main), main.repaired_links) == ({"u": None, "a": "u", "b": "a"}, 1)
     assert (tree(side), side.repaired_links) == ({"s": None}, 0)
+
+
+def test_response_does_not_hang_on_itself(tmp_path: Path) -> None:
+    """A response whose records stand above and below another message is a root, and that link is counted (IMP-1)."""
+    records = [
+        assistant("b", "c", response="r"),
+        assistant("g", None, response="r"),
+        user("i", "gone"),
+        {**record("system", "c", "lost", None), "message": None},
+    ]
+    (found,) = read(tmp_path, *records)
+    assert (tree(found), found.repaired_links) == ({"b": None, "i": "b"}, 3)
+
+
+def test_fork_over_a_record_that_stands_before_it(tmp_path: Path) -> None:
+    """A fork that is none is straightened to the end of what hangs below, wherever in the file that stands (IMP-1)."""
+    records = [user("g", "e", isMeta=True), assistant("c", None), assistant("e", "c"), assistant("i", "c")]
+    (found,) = read(tmp_path, *records)
+    assert (tree(found), found.repaired_links) == ({"c": None, "e": "c", "g": "e", "i": "g"}, 0)
 
 
 def test_very_long_chain_is_read(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from sessions import Session, import_file, open_store
 from sessions.importers import Problem
 from sessions.importers.chatgpt import parse
 from sessions.importers.document import read_document
+from tests.sessions.exporters.exports import exported, imported, shape
 from tests.sessions.importers.exports import (
     HIDDEN,
     PICTURE,
@@ -62,6 +65,23 @@ def test_current_node_without_a_message_means_the_one_above() -> None:
     nodes = (("u", None, said("user", "x")), ("c", "u", said("assistant", "y", recipient="web")))
     tail = (("t", "c", said("tool", "z")), ("n", "t", None))
     assert read(mapping_of(*nodes, *tail), current_node="n").leaf_id == "c"
+
+
+async def test_branches_survive_an_export(tmp_path: Path) -> None:
+    """Tree, ids, order and tip of a conversation are the same after it was exported and imported again (IMP-7)."""
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"conversation_id": "c1", "title": "T", "mapping": EDITED, "current_node": "a2"}]))
+    async with open_store("sqlite://") as one, open_store("sqlite://") as other:
+        assert (await import_file(one, path)).problems == []
+        text = await exported(one, "chatgpt:c1", "json")
+        assert (await imported(other, text)).problems == []
+        before, after = await shape(one, "chatgpt:c1"), await shape(other, "json:chatgpt:c1")
+        assert after == before
+        for store, session_id in ((one, "chatgpt:c1"), (other, "json:chatgpt:c1")):
+            session = Session.create(store).for_session(session_id)
+            assert {node.message.id: node.parent_id async for node in session.tree()} == EDITED_TREE
+            assert [message.id for message in await session.get_history()] == ["s", "u1b", "a2"]
+            assert [message.id for message in await session.get_branches("u1")] == ["a1", "a1b"]
 
 
 def test_empty_mapping_is_an_empty_conversation() -> None:

@@ -138,6 +138,22 @@ def test_attachments_are_files_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("known", [{}, {"id": ""}, {"id": None}, {"id": 5}])
+def test_attachment_without_an_id_is_a_file_of_its_own(known: dict[str, object]) -> None:
+    """An attachment that no pointer can name is a file by its name, and gives that to no other."""
+    message = said("user", PICTURE, metadata={"attachments": [{**known, "name": "a.png"}]})
+    files = [part for part in parts(read(mapping_of(("u", None, message))), "u") if part["type"] == "file"]
+    assert [file.get("filename") for file in files] == [None, "a.png"]
+
+
+@pytest.mark.parametrize("text", ["{not json", "[1, 2", '{"a": 1} and more', "[" * 100_000])
+def test_arguments_that_are_no_json_stay_text(text: str) -> None:
+    """The input of a call that begins like JSON and is none stays the text that it is."""
+    call = said("assistant", text, recipient="python")
+    (found,) = parts(read(mapping_of(("u", None, said("user", "x")), ("c", "u", call))), "c")
+    assert found["input"] == text
+
+
 def test_citations_are_sources_once() -> None:
     """Each address that a message cites is one source part, whichever list names it."""
     metadata = {
@@ -191,6 +207,16 @@ def test_nothing_of_the_source_is_lost() -> None:
         ({"content_type": "user_editable_context", "user_profile": "p"}, [{"type": "text", "text": "p"}]),
         ({"content_type": "new", "x": 1}, [{"type": "data-chatgpt-new", "data": {"content_type": "new", "x": 1}}]),
         ([1], [{"type": "data-chatgpt-content", "data": [1]}]),
+        (
+            {"content_type": "multimodal_text", "parts": [{"content_type": "audio_transcription", "text": "spoken"}]},
+            [
+                {
+                    "type": "text",
+                    "text": "spoken",
+                    "providerMetadata": {"chatgpt": {"content_type": "audio_transcription"}},
+                }
+            ],
+        ),
     ],
 )
 def test_every_content_makes_parts(content: object, found: list[dict[str, object]]) -> None:

@@ -40,6 +40,13 @@ def test_lines_are_entries() -> None:
     assert problems(document) == []
 
 
+def test_lines_may_be_arrays() -> None:
+    """JSONL whose lines are arrays is read line by line, and not as one array that is torn."""
+    document = read_document("f", b'[{"a":1}]\n[{"a":2}]\n')
+    assert places(document) == [(1, None, [{"a": 1}]), (2, None, [{"a": 2}])]
+    assert problems(document) == []
+
+
 @pytest.mark.parametrize(
     ("bad", "line"),
     [(b"\0" * 400, 2), (b'{"type":"x","text":"abc{"type":"x"}', 2), (b'{"a":"\xe2\x82', 2)],

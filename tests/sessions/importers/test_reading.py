@@ -167,6 +167,16 @@ def test_other_kind_of_file_is_named(tmp_path: Path, data: bytes, reason: str) -
     assert found(tmp_path) == ([], [Problem("f", reason)])
 
 
+def test_database_is_named(tmp_path: Path) -> None:
+    """A database that is given for an export is reported as one, and passed over in a folder."""
+    path = tmp_path / "f"
+    path.write_bytes(b"SQLite format 3\0" + bytes(200))
+    assert found(path) == ([], [Problem(str(path), "a database, not an export")])
+    (tmp_path / "a.json").write_bytes(export("a"))
+    conversations, problems = found(tmp_path)
+    assert (len(conversations), problems) == (1, [])
+
+
 @pytest.mark.parametrize("data", [b"", b" \r\n", b"\xef\xbb\xbf"], ids=["nothing", "blank", "byte order mark"])
 def test_empty_file_is_said_to_be_empty(tmp_path: Path, data: bytes) -> None:
     """A file in which nothing stands is reported as empty."""

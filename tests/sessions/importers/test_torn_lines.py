@@ -51,6 +51,16 @@ CASES: dict[str, tuple[bytes, list[str], list[int]]] = {
         [*NAMES[:6], *NAMES[7:]],
         [7],
     ),
+    "record that cannot be held after a torn one": (
+        torn(6, WHOLE[5][:150] + WHOLE[5].replace(b'"isSidechain": false', b'"isSidechain": 1e999')),
+        [*NAMES[:5], *NAMES[6:]],
+        [6],
+    ),
+    "odd record that cannot be held": (
+        torn(6, b'{"uuid":"n5","type":"user","message":5,"x":1e999}'),
+        [*NAMES[:5], *NAMES[6:]],
+        [6],
+    ),
     "no object": (torn(3, b'"text"'), [*NAMES[:2], *NAMES[3:]], [3]),
     "CRLF": (b"\r\n".join(WHOLE), NAMES, []),
     "byte order mark": (b"\xef\xbb\xbf" + b"\n".join(WHOLE), NAMES, []),
