@@ -34,6 +34,7 @@ from sessions.providers import (
     is_writable_provider,
 )
 from sessions.reading import RecentHistory, TreeNode
+from sessions.reconciling import ReconcileResult
 from sessions.session import Session
 from sessions.static_context import StaticContext
 from sessions.store import Store, open_store
@@ -62,6 +63,7 @@ __all__ = [
     "Limits",
     "Message",
     "RecentHistory",
+    "ReconcileResult",
     "RowStat",
     "SearchProvider",
     "SearchResult",

@@ -17,6 +17,7 @@ from sessions.foreign import ForeignSession
 from sessions.message import Message
 from sessions.model_messages import model_messages
 from sessions.reading import RecentHistory, TreeNode
+from sessions.reconciling import ReconcileResult
 from sessions.stored import StoredSession
 
 T = TypeVar("T")
@@ -73,6 +74,19 @@ class Conversation:
         of the one that appended the message. Raises what `append_message` raises.
         """
         return await self._write(self._storage.upsert_message(message, parent_id), appended=True)
+
+    async def reconcile(self, messages: Sequence[Given]) -> ReconcileResult:
+        """Take over what is new in the whole list of messages that a client sends back, in one transaction.
+
+        A message is known by its id, else by what it says where it stands: it may be stored under another id. Others
+        are appended, each under the one before it in the list; tool outputs that the client filled in, and other
+        changes, are taken over, those of an outdated copy left. Overlays that come back, messages that were deleted,
+        and what the list leaves out stay as they are. The same list again writes nothing.
+
+        Raises DuplicateMessageError for two messages with one id, InvalidMessageError and LimitExceededError; then
+        nothing was written. NotSupportedError over a provider without a log.
+        """
+        return await self._write(self._storage.reconcile(messages), appended=True)
 
     async def import_message(self, message: Given, parent_id: Parent, created_at: dt.datetime) -> AppendResult:
         """Append a message of the past with its own time, an aware one; everything else is as for `append_message`."""

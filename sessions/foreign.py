@@ -32,6 +32,7 @@ from sessions.known_path import KnownPath
 from sessions.message import Accepted, Message, accept, lookup_id
 from sessions.providers import settle
 from sessions.reading import RecentHistory, TreeNode
+from sessions.reconciling import ReconcileResult
 
 NEEDED = (
     "get_message",
@@ -232,6 +233,10 @@ class ForeignSession:
     async def import_message(self, _message: Given, _parent_id: Parent, _created_at: dt.datetime) -> AppendResult:
         """Raise NotSupportedError."""
         _only_a_log("import_message")
+
+    async def reconcile(self, _messages: Sequence[Given]) -> ReconcileResult:
+        """Raise NotSupportedError."""
+        _only_a_log("reconcile")
 
     async def select_leaf(self, _message_id: str) -> None:
         """Raise NotSupportedError."""

@@ -37,6 +37,7 @@ from sessions.changing import (
 )
 from sessions.message import Accepted, Message, accept, lookup_id
 from sessions.reading import StoredHistory
+from sessions.reconciling import Reconcile, ReconcileResult
 
 
 class StoredSession(StoredHistory):
@@ -108,6 +109,21 @@ class StoredSession(StoredHistory):
         written = upserted.first or committed.envelopes[0]
         handed_out = accepted.recorded(upserted.created_at or written.recorded_at)
         return AppendResult(handed_out, upserted.created_at is None, written.version, written.position)
+
+    async def reconcile(self, messages: Sequence[Given]) -> ReconcileResult:
+        """Take over what is new in a client's whole list of messages, in one transaction; twice is as once.
+
+        A message is known by its id, or by what it says where it stands. What is not known is appended under the one
+        before it in the list; of what is known that is taken which is not outdated. Overlays, messages that were
+        deleted, and whatever the list leaves out stay as they are. Raises DuplicateMessageError for one id of two
+        messages, InvalidMessageError, LimitExceededError; then nothing was written.
+        """
+        limits = self.store.limits
+        accepted = [accept(message, limits, may_be_reserved=True) for message in checked_messages(messages)]
+        if not accepted:
+            return ReconcileResult(0, 0, 0)
+        result: ReconcileResult = (await self._transact(Reconcile(accepted, limits))).result
+        return result
 
     async def delete_messages(self, ids: Sequence[str]) -> int:
         """Delete messages; what hung below them hangs on their nearest surviving ancestors. Returns their number.

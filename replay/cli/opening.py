@@ -177,7 +177,7 @@ async def find_session(run: Run, store: Store, name: str, *, advice: str | None 
     wanted = last_used.read() if name == "@" else name
     if wanted is None:
         raise Failure(
-            "no session of this store was used before, so that @ means none",
+            "this command has used no session of this store before, so that @ means none",
             f"`{run.hint('ls')}` lists them",
             exit_code=NOT_FOUND,
         )

@@ -51,6 +51,7 @@ CHANGES: dict[str, Callable[[StoredSession], Awaitable[Any]]] = {
     "update": lambda session: session.update_message(said("m4", "changed")),
     "update of the tip": lambda session: session.update_message(said("m9", "changed")),
     "upsert": lambda session: session.upsert_message(said("new")),
+    "reconcile": lambda session: session.reconcile([said("m4", "changed"), said("new"), said("newer")]),
     "delete": lambda session: session.delete_messages(["m4", "m5"]),
     "delete the tip": lambda session: session.delete_messages(["m9"]),
     "delete the root": lambda session: session.delete_messages(["m0"]),

@@ -33,6 +33,8 @@ WRITES: dict[str, Callable[[Session], Awaitable[Any]]] = {
     "update without change": lambda s: s.update_message(said("m1")),
     "delete": lambda s: s.delete_messages(["m1"]),
     "delete nothing": lambda s: s.delete_messages(["gone"]),
+    "reconcile": lambda s: s.reconcile([said("m0"), said("m9")]),
+    "reconcile without news": lambda s: s.reconcile([said("m0"), said("m1")]),
     "clear": lambda s: s.clear_messages(),
     "select": lambda s: s.select_leaf("m0"),
 }
