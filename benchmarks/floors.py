@@ -91,7 +91,7 @@ class Floor:
     """
 
     def __init__(self, path: Path) -> None:
-        self._writer = _connect(path, cache_mib=64)
+        self._writer = _connect(path, cache_mib=32)
         self._writer.executescript(SCHEMA)
         self._reader = _connect(path, cache_mib=16)
         self._position = 0

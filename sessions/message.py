@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,6 +18,15 @@ from projections.message import COMPACTION_PREFIX, message_text, own_time, wire_
 
 # How large a message may be is the store's affair.
 _ANY_SIZE = Limits(message_bytes=sys.maxsize)
+# What people call the values of JSON; the order matters, since a boolean is an int.
+_KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
+    (str, "a string"),
+    ((list, tuple), "a list"),
+    (dict, "an object"),
+    (bool, "a boolean"),
+    ((int, float), "a number"),
+    (type(None), "null"),
+)
 
 
 class _MessageType(msgspec.StructMeta):
@@ -35,8 +44,8 @@ class _MessageType(msgspec.StructMeta):
     ) -> Message:
         data: dict[str, Any] = {"id": new_id() if id is None else id, "role": role, "parts": parts}
         for name in ("id", "role"):
-            _check_text(data[name], name)
-        _check_parts(parts, sys.maxsize)
+            _check_text(data, name)
+        _check_parts(data, sys.maxsize)
         if created_at is not None:
             data["createdAt"] = _wire_time(created_at)
         if metadata is not None:
@@ -127,6 +136,10 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
         """Whether the other is a message with equal keys and values."""
         return same_json(self.to_dict(), other.to_dict()) if isinstance(other, Message) else NotImplemented
 
+    def __ne__(self, other: object) -> bool:
+        """The contrary; said outright, since the Struct's own compares identities."""
+        return not self == other
+
     def __hash__(self) -> int:
         """Equal messages have equal ids."""
         return hash(self.id)
@@ -165,12 +178,20 @@ def accept(message: Message | Mapping[str, Any], limits: Limits, *, may_be_reser
         raise InvalidMessageError("", f"must be a dict or a Message, not {type(message).__name__}")
     if "id" not in data:
         data = {"id": new_id(), **data}
-    message_id = _name(data["id"], "id", limits)
+    message_id = _name(data, "id", limits)
     if message_id.startswith(COMPACTION_PREFIX) and not may_be_reserved:
         raise ReservedIdError(message_id)
-    _name(data.get("role"), "role", limits)
-    _check_parts(data.get("parts"), limits.parts)
+    check_shape(data, limits)
     return Accepted(message_id, encode_json(data if type(data) is dict else dict(data), limits))
+
+
+def check_shape(message: Mapping[str, Any], limits: Limits) -> None:
+    """Check that a message has a role and parts; the id and the values within may still be wrong.
+
+    Raises InvalidMessageError with the path of what is missing or of another kind, or LimitExceededError.
+    """
+    _name(message, "role", limits)
+    _check_parts(message, limits.parts)
 
 
 def lookup_id(value: object, name: str) -> str:
@@ -202,15 +223,16 @@ def _wire_time(time: object) -> str:
         raise InvalidArgumentError("created_at", "lies beyond the years 1 to 9999 in UTC") from None
 
 
-def _check_text(value: object, path: str) -> None:
+def _check_text(holder: Mapping[str, Any], name: str) -> str:
+    value = holder.get(name)
     if not isinstance(value, str):
-        raise InvalidMessageError(path, f"must be a string, not {type(value).__name__}")
+        raise _wrong(holder, name, "a string")
+    return value
 
 
-def _name(value: object, path: str, limits: Limits) -> str:
-    _check_text(value, path)
+def _name(message: Mapping[str, Any], path: str, limits: Limits) -> str:
     try:
-        name = check_id(value, path, limits)
+        name = check_id(_check_text(message, path), path, limits)
     except InvalidArgumentError as error:
         raise InvalidMessageError(path, error.reason) from None
     if not name:
@@ -218,12 +240,24 @@ def _name(value: object, path: str, limits: Limits) -> str:
     return name
 
 
-def _check_parts(parts: object, most: int) -> None:
+def _check_parts(message: Mapping[str, Any], most: int) -> None:
+    parts = message.get("parts")
     if not isinstance(parts, (list, tuple)):
-        raise InvalidMessageError("parts", f"must be a list, not {type(parts).__name__}")
+        raise _wrong(message, "parts", "a list")
     if len(parts) > most:
         raise LimitExceededError("parts", most, "parts")
     for index, part in enumerate(parts):
         if not isinstance(part, dict):
-            raise InvalidMessageError(f"parts[{index}]", f"must be an object, not {type(part).__name__}")
-        _check_text(part.get("type"), f"parts[{index}].type")
+            raise InvalidMessageError(f"parts[{index}]", f"must be an object, not {_kind(part)}")
+        if not isinstance(part.get("type"), str):
+            raise _wrong(part, "type", "a string", f"parts[{index}].")
+
+
+def _wrong(holder: Mapping[str, Any], name: str, wanted: str, path: str = "") -> InvalidMessageError:
+    """What to raise for a member that is not what is wanted, or not there."""
+    reason = f"must be {wanted}, not {_kind(holder[name])}" if name in holder else "is missing"
+    return InvalidMessageError(path + name, reason)
+
+
+def _kind(value: object) -> str:
+    return next((word for kinds, word in _KINDS if isinstance(value, kinds)), type(value).__name__)

@@ -20,7 +20,7 @@ STUB_RESULT: Final = "[Result from earlier conversation — see context summary 
 
 _UNNAMED = "unknown"
 _OUTCOMES = ("output", "result", "errorText")
-_STATES_WITHOUT_OUTPUT = frozenset({"output-error", "output-denied"})
+_STATES_WITHOUT_OUTPUT = ("output-error", "output-denied")
 # The time of a stub whose call has none; the clock's would make two equal calls give different messages.
 _NO_TIME = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # How large a message may be is the store's affair.

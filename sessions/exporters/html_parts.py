@@ -10,7 +10,7 @@ from typing import Final
 
 from projections.message import wire_time
 from sessions.exporters.markdown import FENCE_LINE, data_of, file_name, label, pretty
-from sessions.exporters.tools import Part, kind_of, to_call
+from sessions.exporters.tools import Part, is_bare_result, kind_of, to_call
 
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LINK: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -94,7 +94,8 @@ def _tool(part: Part) -> Iterator[str]:
     blocks = [_pre(pretty(call.given["input"]))] if "input" in call.given else []
     for word, value in call.results():
         blocks += [f"<h3>{word}</h3>", _pre(pretty(value))]
-    yield _folded("tool", f"tool <code>{escape(label(call.name))}</code>", *blocks)
+    name = f" <code>{escape(label(call.name))}</code>" if call.name else ""
+    yield _folded("tool", f"{'tool result' if is_bare_result(part) else 'tool'}{name}", *blocks)
 
 
 def _file(part: Part) -> Iterator[str]:

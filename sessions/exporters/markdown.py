@@ -11,7 +11,7 @@ import msgspec
 
 from projections.message import COMPACTION_PREFIX
 from sessions.exporters.source import Source
-from sessions.exporters.tools import Part, kind_of, to_call
+from sessions.exporters.tools import Part, is_bare_result, kind_of, to_call
 from sessions.message import Message
 
 _FENCE: Final = re.compile("`{3,}")
@@ -89,7 +89,8 @@ def _reasoning(part: Part) -> Iterator[str]:
 
 def _tool(part: Part) -> Iterator[str]:
     call = to_call(part)
-    yield f"**tool** `{label(call.name)}`"
+    name = f" `{label(call.name)}`" if call.name else ""
+    yield f"**{'tool result' if is_bare_result(part) else 'tool'}**{name}"
     if "input" in call.given:
         yield _fenced(call.given["input"])
     for word, value in call.results():

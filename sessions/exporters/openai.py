@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from sessions.exporters.pairing import paired
 from sessions.exporters.source import Source
-from sessions.exporters.tools import Part, ToolCall, kind_of, to_call
-from sessions.message import Message
+from sessions.exporters.tools import Part, ToolCall, kind_of, text_of, to_call
 
 NO_RESULT: Final = "(no result)"
 """What stands for the result of a call that has none: without an answer the call would be refused."""
@@ -24,49 +24,52 @@ async def export(source: Source) -> AsyncGenerator[str, None]:
     yield "["
     between = "\n"
     unnamed = (f"call_{number}" for number in itertools.count(1))
-    async for node in source.path():
-        for chat in to_chat(node.message, unnamed):
+    async for message in paired(source):
+        for chat in to_chat(message["role"], message["parts"], unnamed):
             yield between + msgspec.json.encode(chat).decode()
             between = ",\n"
     yield "\n]\n"
 
 
-def to_chat(message: Message, unnamed: Iterator[str]) -> Iterator[Chat]:
-    """The chat messages that a message becomes; `unnamed` gives ids for calls without one.
+def to_chat(role: str, parts: Sequence[Part], unnamed: Iterator[str]) -> Iterator[Chat]:
+    """The chat messages that a message becomes; `unnamed` gives ids for calls without one of their own.
 
     What stands behind a call and its result begins a new message. Reasoning, sources and data have no place.
     """
-    if message.role == "assistant":
-        yield from _assistant(message.parts, unnamed)
+    if role == "assistant":
+        yield from _assistant(parts, unnamed)
         return
-    role = "system" if message.role in {"system", "developer"} else "user"
-    pieces = [piece for part in message.parts for piece in _piece(part, only_text=role == "system")]
-    yield {"role": role, "content": _content(pieces)}
+    role = "system" if role in {"system", "developer"} else "user"
+    pieces = [piece for part in parts for piece in _piece(part, only_text=role == "system")]
     # A call that no assistant made is still one that was made.
-    calls = [part for part in message.parts if kind_of(part) == "tool"]
+    calls = [part for part in parts if kind_of(part) == "tool"]
+    if pieces or not calls:
+        yield {"role": role, "content": _content(pieces)}
     if calls:
         yield from _assistant(calls, unnamed)
 
 
-def _assistant(parts: list[Part], unnamed: Iterator[str]) -> Iterator[Chat]:
+def _assistant(parts: Sequence[Part], unnamed: Iterator[str]) -> Iterator[Chat]:
     pieces: list[Chat] = []
-    calls: list[tuple[str, ToolCall]] = []
+    calls: dict[str, ToolCall] = {}
     told = False
     for part in parts:
         if kind_of(part) == "tool":
             call = to_call(part)
-            calls.append((call.id or next(unnamed), call))
+            # Its result is told by its id alone, so that no other call of the message may have it.
+            ids = itertools.chain([call.id] if call.id else [], unnamed)
+            calls[next(one for one in ids if one not in calls)] = call
             continue
         piece = list(_piece(part, only_text=True))
         if calls and (piece or part["type"] == "step-start"):
             yield from _turn(pieces, calls)
-            pieces, calls, told = [], [], True
+            pieces, calls, told = [], {}, True
         pieces += piece
     if pieces or calls or not told:
         yield from _turn(pieces, calls)
 
 
-def _turn(pieces: list[Chat], calls: list[tuple[str, ToolCall]]) -> Iterator[Chat]:
+def _turn(pieces: list[Chat], calls: dict[str, ToolCall]) -> Iterator[Chat]:
     if not calls:
         yield {"role": "assistant", "content": _content(pieces)}
         return
@@ -74,14 +77,14 @@ def _turn(pieces: list[Chat], calls: list[tuple[str, ToolCall]]) -> Iterator[Cha
         {
             "id": call_id,
             "type": "function",
-            "function": {"name": call.name, "arguments": _text_of(call.given.get("input", {}))},
+            "function": {"name": call.name, "arguments": text_of(call.given.get("input", {}))},
         }
-        for call_id, call in calls
+        for call_id, call in calls.items()
     ]
     yield {"role": "assistant", "content": _content(pieces) if pieces else None, "tool_calls": made}
-    for call_id, call in calls:
+    for call_id, call in calls.items():
         answer = call.answer
-        content = NO_RESULT if answer is msgspec.UNSET else _text_of(answer)
+        content = NO_RESULT if answer is msgspec.UNSET else text_of(answer)
         yield {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
@@ -112,7 +115,3 @@ def _file(part: Part, *, only_text: bool) -> Chat:
     if not only_text and inline:
         return {"type": "file", "file": {"filename": name, "file_data": url}}
     return {"type": "text", "text": f"[{name}]" if inline or not url else f"[{name}]({url})"}
-
-
-def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -177,3 +177,11 @@ def test_not_a_message() -> None:
     with pytest.raises(InvalidMessageError) as raised:
         sanitize_tool_pairs([{"id": "m1", "role": "user", "parts": [{"text": "no type"}]}])
     assert raised.value.path == "parts[0].type"
+
+
+@pytest.mark.parametrize("state", [["output-error"], {}, 1, None, True])
+def test_state_that_is_no_text(state: object) -> None:
+    """A call whose state is no text at all is a call without an outcome, and gets a stub."""
+    part = {"type": "tool-x", "toolCallId": "1", "input": {}, "state": state}
+    mended = sanitize_tool_pairs([message("a", "assistant", part)])
+    assert [one.id.startswith("stub-") for one in mended] == [False, True]

@@ -105,6 +105,14 @@ async def test_nothing_is_fetched_and_nothing_else_runs(store: Store) -> None:
     assert [found.get("href") for tag, found in page.tags if tag == "link"] == ["data:,"]
 
 
+def test_result_on_its_own() -> None:
+    """A result that stands apart from its call is called one, of the tool that it names; it is no tool "result"."""
+    bare = {"type": "tool-result", "toolCallId": "c", "result": "y"}
+    assert "<summary>tool result</summary>" in parts_to_html([bare])
+    assert "<summary>tool result <code>find</code></summary>" in parts_to_html([bare | {"toolName": "find"}])
+    assert "<summary>tool <code>result</code></summary>" in parts_to_html([bare | {"input": {}}])
+
+
 @pytest.mark.parametrize(
     "part",
     [

@@ -128,7 +128,7 @@ async def test_times_and_metadata_of_a_source_are_kept(store: Store) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 async def test_shared_exports_survive(folder: Path) -> None:
-    """Every session of every shared export is the same tree after it was exported and imported into another store."""
+    """Every session of every shared export is the same tree after export and import into another store (IMP-7)."""
     async with open_store("sqlite://") as one, open_store("sqlite://") as other:
         for session in (await import_file(one, export_in(folder))).sessions:
             report = await imported(other, await exported(one, session.session_id, "json"))
@@ -169,7 +169,7 @@ def tree_of(**other: Any) -> dict[str, Any]:
         ({"session": {"id": 1, "name": "S"}}, "not as it was exported: Expected `str`, got `int` - at `$.session.id`"),
         ({"messages": None}, "not as it was exported: Expected `array`, got `null` - at `$.messages`"),
         ({"messages": [{"message": {"role": "user"}}]}, "not as it was exported: Object missing required field `id`"),
-        ({"messages": [{"message": {"id": "m1"}}]}, "refused: role: must be a string, not NoneType"),
+        ({"messages": [{"message": {"id": "m1"}}]}, "refused: role: is missing"),
         (
             {"messages": [{"message": said("compaction_1")}]},
             "refused: message id 'compaction_1' is reserved: ids that start with 'compaction_' belong to overlays",
@@ -181,6 +181,15 @@ async def test_broken_file_is_left_out(store: Store, other: dict[str, Any], reas
     report = await imported(store, msgspec.json.encode(tree_of(**other)).decode())
     assert [(problem.reason, problem.skipped) for problem in report.problems] == [(reason, True)]
     assert await store.log.high_water() == 0
+
+
+async def test_torn_file_and_other_values_are_told(store: Store) -> None:
+    """Of a torn list the whole sessions are imported, what is no session is told, and so is the tear."""
+    text = msgspec.json.encode([tree_of(), {"format": "other"}, 7, tree_of(session={"id": "t", "name": "T"})]).decode()
+    report = await imported(store, text.removesuffix("]") + ",{")
+    assert [one.session_id for one in report.sessions] == ["json:s", "json:t"]
+    assert [problem.index for problem in report.problems] == [1, 2, 4]
+    assert [problem.reason.partition(":")[0] for problem in report.problems] == ["no session", "no session", "not JSON"]
 
 
 async def test_changed_file_is_repaired(store: Store) -> None:

@@ -64,6 +64,14 @@ def test_old_form_of_a_call() -> None:
     assert old == parts_to_markdown([{"type": "tool-find", "input": "x", "output": "y"}])
 
 
+def test_result_on_its_own() -> None:
+    """A result that stands apart from its call is called one, of the tool that it names; it is no tool "result"."""
+    bare = {"type": "tool-result", "toolCallId": "c", "result": "y"}
+    assert parts_to_markdown([bare])[0] == "**tool result**"
+    assert parts_to_markdown([bare | {"toolName": "find"}])[0] == "**tool result** `find`"
+    assert parts_to_markdown([bare | {"input": {}}])[0] == "**tool** `result`"
+
+
 def test_label_is_one_line() -> None:
     """A name keeps what can be seen, joined emoji too, and cannot break a line or turn the direction of text."""
     assert label("a 👩‍🚀 b") == "a 👩‍🚀 b"

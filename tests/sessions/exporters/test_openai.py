@@ -86,6 +86,31 @@ def made(name: str, arguments: str = "{}") -> dict[str, Any]:
             ],
         ),
         (
+            "user",
+            [SAID, call("a", input={"q": 1}, output="found")],
+            [
+                {"role": "user", "content": "hello"},
+                {"role": "assistant", "content": None, "tool_calls": [made("a", '{"q":1}')]},
+                {"role": "tool", "tool_call_id": "id-a", "content": "found"},
+            ],
+        ),
+        (
+            "user",
+            [call("a", input={}, output="found")],
+            [
+                {"role": "assistant", "content": None, "tool_calls": [made("a")]},
+                {"role": "tool", "tool_call_id": "id-a", "content": "found"},
+            ],
+        ),
+        (
+            "assistant",
+            [call("a", output="x"), {"type": "step-start"}],
+            [
+                {"role": "assistant", "content": None, "tool_calls": [made("a")]},
+                {"role": "tool", "tool_call_id": "id-a", "content": "x"},
+            ],
+        ),
+        (
             "assistant",
             [{"type": "file", "mediaType": "image/png", "url": PNG}],
             [{"role": "assistant", "content": "[image/png]"}],
