@@ -43,7 +43,7 @@ bench: $(STAMP)
 	@$(BIN)/python -m pytest benchmarks -q --timeout 0 --benchmark-disable-gc
 
 cover: $(STAMP)
-	@$(BIN)/python -m pytest -q --cov
+	@$(BIN)/python -m pytest -q --cov -n auto --maxprocesses 8 -p no:benchmark
 
 # In an environment of its own, with Python 3.11, so that what it resolves suits every version supported.
 lock:

@@ -1,6 +1,6 @@
 """Every difference between the database engines, and nothing that knows of messages: today SQLite alone.
 
-Another engine is another class with the same members; no other file names one.
+Another engine is another class with the same members; no other file names one, so its lines stay together.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, StaticPool
 
+from eventstore import bm25
 from eventstore.envelope import as_utc
 from eventstore.errors import (
     EventStoreError,
@@ -256,6 +257,9 @@ class FtsIndex:
         remove = f"INSERT INTO {name} ({name}, rowid, terms, scope) VALUES ('delete', :row, :terms, :scope)"
         self._remove = Statement(text(remove), "row", "terms", "scope")
         self._clear = Statement(text(f"INSERT INTO {name} ({name}) VALUES ('delete-all')"))
+        self._count = Statement(text(f"SELECT count(*) FROM {name} WHERE {name} MATCH :query"), "query")
+        # The number of rows, and of tokens in each column, as FTS5 keeps them for its own ranks.
+        self._averages = Statement(text(f"SELECT block FROM {name}_data WHERE id = 1"))
         self._terms = Statement(text(f"SELECT term, doc, col, offset FROM {name}_vocabulary"))
 
     def create(self, tx: Tx) -> None:
@@ -309,6 +313,15 @@ class FtsIndex:
         """Every (token, row number, column, place) of the index, in that order; for comparing it with its source."""
         return tx.iterate(self._terms)
 
+    def ranks_of(self, tx: Tx, phrases: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[float]:
+        """What `hits` would have as the ranks of rows with these tokens, if they were added."""
+        # Nothing stands there while the index is new.
+        others, *tokens = [*_varints(tx.fetch(self._averages)[0][0])] or [0]
+        hits = [tx.fetch(self._count, (self.query([phrase]),))[0][0] if others else 0 for phrase in phrases]
+        return bm25.ranks(
+            rows, phrases, others=others, tokens_of_others=sum(tokens), hits_of_others=hits, extra_tokens=1
+        )
+
     def terms_of(self, rows: Sequence[tuple[int, Sequence[str], int]]) -> Iterator[Row]:
         """What `terms` would have of rows that are added, in any order."""
         yield from ((_scope_token(scope), row, "scope", 0) for row, _, scope in rows)
@@ -319,6 +332,16 @@ class FtsIndex:
 def _scope_token(scope: int) -> str:
     """A token that no text gives: a symbol parts words, but the plain tokenizer takes it for a letter."""
     return f"\u00a7{scope}"
+
+
+def _varints(block: bytes) -> Iterator[int]:
+    """The numbers of a record of FTS5, seven bits to a byte, a higher bit in all bytes of a number but the last."""
+    number = 0
+    for byte in block:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield number
+            number = 0
 
 
 _text_index = cache(FtsIndex)

@@ -259,11 +259,11 @@ def apply(tx: Tx, projection: Projection, envelopes: Sequence[Envelope]) -> None
         _raise(error, tx, projection)
 
 
-def catch_up(tx: Tx, projections: Sequence[Deferred], *, least: int = 1) -> None:
+def catch_up(tx: Tx, projections: Sequence[Deferred]) -> None:
     """Have projections fold what they lag behind in; what they raise becomes a ProjectionError."""
     for projection in projections:
         try:
-            projection.catch_up(tx, least=least)
+            projection.catch_up(tx)
         except Exception as error:  # noqa: BLE001 - raised again
             _raise(error, tx, projection)
 

@@ -22,7 +22,7 @@ from eventstore.group import apply
 from eventstore.heads import Committed, Decide, Head, Proposal
 from eventstore.hints import CHANNEL, Hints, Now
 from eventstore.limits import Limits, check_id, encode_json
-from eventstore.ports import Behind, Clock, Derived, Projection, Publisher, Tx
+from eventstore.ports import Clock, Derived, Projection, Publisher, Tx
 from eventstore.publisher import InProcessPublisher
 from eventstore.redis_publisher import RedisPublisher
 from eventstore.upcasters import UPCASTERS
@@ -108,17 +108,7 @@ class EventLog:
 
     async def read(self, query: Callable[[Tx], T]) -> T:
         """Run a plain function that only reads on one consistent state of the database."""
-        try:
-            return await self.database.read(query)
-        except Behind as behind:
-            position = behind.position
-        await self._writer.catch_up()
-
-        def again(tx: Tx) -> T:
-            tx.memo[Behind] = position
-            return query(tx)
-
-        return await self.database.read(again)
+        return await self.database.read(query)
 
     async def read_stream(
         self, stream_id: str, *, from_version: int = 1, to_version: int | None = None, backwards: bool = False

@@ -91,6 +91,9 @@ class TextIndex(Protocol):
     def terms_of(self, rows: Sequence[tuple[int, Sequence[str], int]]) -> Iterator[Row]:
         """What `terms` would have of rows that are added, in any order."""
 
+    def ranks_of(self, tx: Tx, phrases: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[float]:
+        """What `hits` would have as the ranks of rows with these tokens, if they were added."""
+
 
 class Dialect(Protocol):
     """What differs between the engines, as the log and the projections need it."""
@@ -161,23 +164,14 @@ class Derived(Projection, Protocol):
 class Deferred(Projection, Protocol):
     """A projection that may lag a little behind the log, since it costs less written for many events at once.
 
-    Its queries raise Behind when they would miss something; `EventLog.read` then has it catch up.
+    Its queries make up for that. The writer has it catch up between two groups, in a transaction of its own.
     """
 
-    def catch_up(self, tx: Tx, *, least: int = 1) -> None:
-        """Fold what it lags behind in, if that is enough to be worth it: so many events, or much content."""
+    def is_far_behind(self, tx: Tx) -> bool:
+        """Whether it lags behind so far that it should catch up."""
 
-
-class Behind(Exception):  # noqa: N818 - no error: it never leaves the log
-    """A deferred projection lags behind a position that the state it was asked in has.
-
-    Whoever asks again after it caught up puts that position into the transaction's memo, under this class: what came
-    later is then not missed.
-    """
-
-    def __init__(self, position: int) -> None:
-        super().__init__(f"behind position {position}")
-        self.position = position
+    def catch_up(self, tx: Tx) -> None:
+        """Fold what it lags behind in."""
 
 
 class Publisher(Protocol):

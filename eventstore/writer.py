@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,8 +22,8 @@ from eventstore.heads import MARK_STALE, Committed, Decide, Heads
 from eventstore.ports import Clock, Deferred, Projection
 
 MAX_GROUP = 512
-MOST_BEHIND = 256
-"""Events that a deferred projection may lag behind before a group has it catch up."""
+RETRY_AFTER = 256
+"""Events after which a deferred projection that could not catch up tries again."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class Writer:
         self._idle.set()
         self._closing = False
         self._written: list[tuple[int, int]] = []
+        self._must_catch_up = False
+        self._catch_up_from = 0
 
     async def submit(
         self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
@@ -87,20 +90,11 @@ class Writer:
         head = self._heads.known.get(stream_id)
         return None if head is None else head.version
 
-    async def catch_up(self) -> None:
-        """Have deferred projections fold what is committed by now."""
-        await self._database.on_writer(self._catch_up)
-
     async def close(self) -> None:
-        """Commit what is waiting, have deferred projections catch up, then stop."""
+        """Commit what is waiting, then stop."""
         self._closing = True
         await self._idle.wait()
         await self._checkpoints.close()
-        if self._heads.position:
-            try:
-                await self.catch_up()
-            except EventStoreError as error:
-                logger.warning("an index is left behind, the next search will bring it up: %s", error.code)
 
     # Callbacks, not a task: at the end of a program all its tasks are cancelled, and some append on their way out.
 
@@ -131,6 +125,11 @@ class Writer:
             first, last = self._written[0][0], self._written[-1][1]
             self._on_commit(first, last)
             self._checkpoints.committed(last - first + 1)
+        if self._must_catch_up:
+            self._must_catch_up = False
+            # Before the next group, and after the answers of this one.
+            with contextlib.suppress(EventStoreError):
+                self._database.start_on_writer(self._catch_up, self._caught_up)
 
     def _answer(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure]) -> None:
         for request, outcome in zip(requests, outcomes, strict=True):
@@ -164,17 +163,29 @@ class Writer:
             group.flush()
             if group.position > self._heads.position:
                 tx.executemany(MARK_STALE, [(name,) for name in self._heads.unknown_projections])
-                catch_up(tx, self._deferred, least=MOST_BEHIND)
+                if group.position >= self._catch_up_from:
+                    self._must_catch_up = any(projection.is_far_behind(tx) for projection in self._deferred)
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
         self._heads.adopt(group.position, group.last_stream, group.heads, tx.memo)
         return outcomes
 
-    def _catch_up(self, connection: RawConnection) -> None:
-        with self._database.transaction(connection) as tx:
-            self._take_state(connection, tx)
-            catch_up(tx, self._deferred)
+    def _catch_up(self, connection: RawConnection) -> Exception | None:
+        """Have deferred projections catch up; what goes wrong is no append's affair."""
+        try:
+            with self._database.transaction(connection) as tx:
+                self._take_state(connection, tx)
+                catch_up(tx, self._deferred)
+        except Exception as error:  # noqa: BLE001 - told to the log
+            return error
         self._heads.adopt(self._heads.position, self._heads.last_stream, {}, tx.memo)
+        return None
+
+    def _caught_up(self, error: Exception | None) -> None:
+        if error is not None:
+            told = error.code if isinstance(error, EventStoreError) else type(error).__name__
+            logger.warning("a projection could not catch up, which will be tried again later: %s", told)
+            self._catch_up_from = self._heads.position + RETRY_AFTER
 
     def _take_state(self, connection: RawConnection, tx: RawTx) -> None:
         self._heads.refresh(tx, (self._database.dialect.data_version(connection), self._database.writes))

@@ -212,13 +212,11 @@ def _change(tx: Tx, found: Sequence[Envelope]) -> None:
     """Fold the events of one session into its row."""
     stream_no, time = found[0].stream_no, tx.dialect.time
     rows = tx.fetch(_LOAD, (stream_no,))
-    entry = _Entry(*rows[0]) if rows else None
-    if entry is None and tx.fetch(_IS_DELETED, (stream_no,)):
+    if not rows and tx.fetch(_IS_DELETED, (stream_no,)):
         return
+    entry = _Entry(*rows[0]) if rows else _entry(tx, found[0])
     for envelope in found:
-        if entry is None:
-            entry = _entry(tx, envelope)
-        elif envelope.position <= entry.updated_position:
+        if envelope.position <= entry.updated_position:
             continue
         entry.updated_at, entry.updated_position = time(envelope.recorded_at), envelope.position
         event = envelope.event
@@ -234,20 +232,20 @@ def _change(tx: Tx, found: Sequence[Envelope]) -> None:
             tx.execute(_DELETE, (stream_no,))
             tx.execute(_INSERT_DELETED, (stream_no,))
             return
-    if entry is not None:
-        values = msgspec.structs.astuple(entry)
-        if rows:
-            tx.execute(_UPDATE, (*values[1:], stream_no))
-        else:
-            tx.execute(_INSERT, values)
+    values = msgspec.structs.astuple(entry)
+    if rows:
+        tx.execute(_UPDATE, (*values[1:], stream_no))
+    else:
+        tx.execute(_INSERT, values)
 
 
 def _entry(tx: Tx, first: Envelope) -> _Entry:
+    """The row of a session that has none, before its first event is folded."""
     event, recorded_at = first.event, first.recorded_at
     created = event if isinstance(event, SessionCreated) else SessionCreated(name=first.stream_id)
     time = tx.dialect.time
     about = (created.name, created.parent_session_id, created.model, created.source)
-    times = (time(created.created_at or recorded_at), time(recorded_at), first.position)
+    times = (time(created.created_at or recorded_at), time(recorded_at), 0)
     return _Entry(first.stream_no, first.stream_id, *about, 0, 0, 0.0, None, *times)
 
 

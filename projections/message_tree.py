@@ -51,7 +51,7 @@ _UPDATE_TREE = Statement(
 class MessageTree(Projection):
     """Messages, their runs, each session's tip and its compactions.
 
-    `estimate` gives a text's tokens for the cached sums; a session's row names the one that was used last.
+    `estimate` gives a text's tokens for the cached sums; a session's row names the one used when it was written.
     """
 
     name = "message_tree"

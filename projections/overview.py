@@ -20,11 +20,11 @@ from projections.tree_tables import message_count, messages, tip, trees, with_ti
 
 PAGE_PLACES = 5_000
 
-_joined = (
-    sessions.join(streams, streams.c.stream_no == sessions.c.stream_no)
-    .outerjoin(with_tips, trees.c.stream_no == sessions.c.stream_no)
-    .outerjoin(messages, messages.c.row_id == tip)
-)
+_joined = with_tips(
+    sessions.join(streams, streams.c.stream_no == sessions.c.stream_no).outerjoin(
+        trees, trees.c.stream_no == sessions.c.stream_no
+    )
+).outerjoin(messages, messages.c.row_id == tip)
 _overview = select(
     sessions.c.id,
     sessions.c.name,

@@ -53,7 +53,7 @@ _PLACE = Statement(
 )
 _TIP_PLACE = Statement(
     select(tip_run, tip_ordinal)
-    .select_from(with_tips)
+    .select_from(with_tips(trees))
     .where(trees.c.stream_no == bindparam("stream_no"), trees.c.tip > 0),
     "stream_no",
 )

@@ -2,7 +2,7 @@
 
 An index row has the number of its message's row, the position in the log, and its stream for a scope. New messages
 are indexed many at a time: a row written alone costs as much as all else that an append writes. So the index has a
-checkpoint, the row up to which every message is in it; what is behind that is made good before a search.
+checkpoint, the row up to which every message is in it, and a search looks through what is behind that by itself.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from projections.tree_tables import messages
 INDEX = "assistant_fts"
 PAGE_ROWS = 1_000
 PAGE_CHARACTERS = 1 << 20
+MOST_BEHIND = 256
+"""Messages that may be behind the checkpoint before they are indexed."""
 
 Text = tuple[int, str | None, int]
 """A row's number, its text and its stream."""
@@ -112,17 +114,24 @@ class SearchIndex(Projection):
         lag = _Lag.of(tx)
         changes = _Changes(tx, lag.checkpoint)
         for envelope in envelopes:
-            if isinstance(envelope.event, MessageAppended):
-                lag.count(envelope.position, len(bytes(envelope.event.raw)))
+            event = envelope.event
+            if isinstance(event, MessageAppended):
+                lag.count(envelope.position, len(bytes(event.raw)))
             else:
+                if isinstance(event, MessageUpdated):
+                    # Wherever its row is; that it may be in the index only makes it catch up sooner.
+                    lag.bytes += len(bytes(event.raw))
                 changes.apply(envelope)
         changes.write()
 
-    def catch_up(self, tx: Tx, *, least: int = 1) -> None:
-        """Index what is behind the checkpoint, once it is so many messages or as much text as a page has."""
+    def is_far_behind(self, tx: Tx) -> bool:
+        """Whether so many messages are behind the checkpoint, or so much text, that they are worth a transaction."""
         lag = _Lag.of(tx)
-        if lag.messages >= least or lag.bytes >= PAGE_CHARACTERS:
-            self.fill(tx)
+        return lag.messages >= MOST_BEHIND or lag.bytes >= PAGE_CHARACTERS
+
+    def catch_up(self, tx: Tx) -> None:
+        """Index what is behind the checkpoint."""
+        self.fill(tx)
 
     def fill(self, tx: Tx) -> None:
         """Index every message behind the checkpoint."""

@@ -1,4 +1,8 @@
-"""Calls of the skill tools as messages hold them: which part gave out a body, which gave one back, and the marker."""
+"""Calls of the skill tools as messages hold them: who asked for a body, which part gave one out, and the marker.
+
+A call and its answer are one part, or the answer is a part of its own, in this message or a later one, and names the
+call by its id.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,37 @@ from typing import Any, Final
 
 import msgspec
 
+from eventstore.decoding import decode_json
+from eventstore.limits import clean_text
+
 LOAD: Final = "load_context"
 UNLOAD: Final = "unload_context"
 """The names of the tools. Each holds that of the loading one, so that a message without it has no such call."""
 
 NAME_IN_JSON: Final = LOAD.encode()
+CALL_ID_IN_JSON: Final = b'"toolCallId"'
+"""What a message holds that has the call of a tool, or an answer to one."""
+
+# Parts whose type says that they are a call or an answer, and not of which tool.
+_BARE = frozenset({"dynamic-tool", "tool-call", "tool-result"})
 
 
 class SkillCall(msgspec.Struct, frozen=True):
-    """A call that went well: at which place among the parts, of which skill; `call_id` tells it from others."""
+    """A call of a tool: at which place among the parts, and for which skill; None if it is not for one."""
 
     place: int
-    label: str
-    key: str
-    call_id: str
+    call_id: str | None
+    skill: tuple[str, str] | None
+    """The label of a block and a key in it."""
     unloads: bool
+
+
+class SkillAnswer(msgspec.Struct, frozen=True):
+    """A part without a call that may be the answer to one; `unloads` is None when it does not say of which tool."""
+
+    place: int
+    call_id: str
+    unloads: bool | None
 
 
 def not_found(key: str) -> str:
@@ -34,18 +54,33 @@ def unloaded_marker(key: str) -> str:
     return f"[skill unloaded: {key}]"
 
 
-def skill_calls(message: Mapping[str, Any]) -> Iterator[SkillCall]:
-    """The calls of the skill tools in a message that gave a body out, or back; in order."""
+def skill_calls(message: Mapping[str, Any]) -> Iterator[SkillCall | SkillAnswer]:
+    """The calls of a message, those of other tools too if they have an id, and the answers without a call; in order."""
     for place, part in enumerate(message["parts"]):
         kind = part["type"]
-        name = part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
-        given = part.get("input")
-        if name not in (LOAD, UNLOAD) or not isinstance(given, dict):
+        if kind != "dynamic-tool" and not kind.startswith("tool-"):
             continue
-        label, key, call_id = given.get("label"), given.get("key"), part.get("toolCallId")
-        if not isinstance(label, str) or not isinstance(key, str) or not _went_well(part, key):
-            continue
-        yield SkillCall(place, label, key, call_id if isinstance(call_id, str) else f"#{place}", name == UNLOAD)
+        name = part.get("toolName") if kind in _BARE else kind.removeprefix("tool-")
+        given, said_id = part.get("input"), part.get("toolCallId")
+        call_id = said_id if isinstance(said_id, str) else None
+        is_ours = name in (LOAD, UNLOAD)
+        if given is None and (is_ours or name is None) and part.get(_body_name(part)) is not None:
+            if call_id is not None:
+                yield SkillAnswer(place, call_id, name == UNLOAD if is_ours else None)
+        elif is_ours and (skill := _skill(given)) is not None:
+            yield SkillCall(place, call_id, skill, name == UNLOAD)
+        elif call_id is not None and message["role"] == "assistant":
+            yield SkillCall(place, call_id, None, unloads=False)
+
+
+def holds_answer(part: Mapping[str, Any], key: str) -> bool:
+    """Whether a part holds the answer to a call that went well, and not a marker in its place."""
+    answer = part.get(_body_name(part))
+    if answer is None or part.get("state", "output-available") != "output-available":
+        return False
+    if not isinstance(answer, str):
+        return True
+    return answer not in (not_found(key), unloaded_marker(key)) and not answer.startswith("Error: ")
 
 
 def with_marker(part: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -57,10 +92,17 @@ def _body_name(part: Mapping[str, Any]) -> str:
     return "result" if part.get("output") is None and part.get("result") is not None else "output"
 
 
-def _went_well(part: Mapping[str, Any], key: str) -> bool:
-    answer = part.get(_body_name(part))
-    if answer is None or part.get("state", "output-available") != "output-available":
-        return False
-    if not isinstance(answer, str):
-        return True
-    return answer not in (not_found(key), unloaded_marker(key)) and not answer.startswith("Error: ")
+def _skill(given: object) -> tuple[str, str] | None:
+    """The label and the key in an input, which some APIs give as JSON text."""
+    if isinstance(given, str):
+        try:
+            given = decode_json(given)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(given, dict):
+        return None
+    label, key = given.get("label"), given.get("key")
+    # No block and no skill has NUL in its name.
+    if not isinstance(label, str) or not isinstance(key, str) or "\0" in label + key:
+        return None
+    return clean_text(label), clean_text(key)

@@ -40,7 +40,15 @@ from eventstore.tables import metadata
 from projections.base import Projection
 from projections.overlay import View
 from projections.paths import Range, lies_on
-from projections.skill_calls import NAME_IN_JSON, skill_calls, with_marker
+from projections.skill_calls import (
+    CALL_ID_IN_JSON,
+    NAME_IN_JSON,
+    SkillAnswer,
+    SkillCall,
+    holds_answer,
+    skill_calls,
+    with_marker,
+)
 from projections.tokens import estimate_parts_tokens
 from projections.tree_tables import messages
 from projections.versions import Versions
@@ -63,6 +71,22 @@ calls = Table(
     Column("saved_tokens", Integer, nullable=False),
     Index("ix_skill_calls_unloaded", "stream_no", "unloaded"),
 )
+asked = Table(
+    "skill_call_ids",
+    metadata,
+    Column("stream_no", BigInteger, primary_key=True),
+    Column("message_id", Text, primary_key=True),
+    # The place of the part in its message.
+    Column("place", Integer, primary_key=True),
+    Column("call_id", Text, nullable=False),
+    # The version at which the message had the call first: of calls with one id the newest is meant.
+    Column("version", BigInteger, nullable=False),
+    # NULL for a call of another tool, under an id that a call of these had before.
+    Column("label", Text, nullable=True),
+    Column("key", Text, nullable=True),
+    Column("unloads", Integer, nullable=False),
+    Index("ix_skill_call_ids", "stream_no", "call_id"),
+)
 given = Table(
     "given_skills",
     metadata,
@@ -73,7 +97,9 @@ given = Table(
 versions = Versions("skill_versions")
 
 _in_calls, _in_given = calls.c.stream_no == bindparam("stream_no"), given.c.stream_no == bindparam("stream_no")
+_in_asked = asked.c.stream_no == bindparam("stream_no")
 _of_message = (_in_calls, calls.c.message_id == bindparam("message_id"))
+_asked_by_message = (_in_asked, asked.c.message_id == bindparam("message_id"))
 _of_skill = (_in_calls, calls.c.label == bindparam("the_label"), calls.c.key == bindparam("the_key"))
 _one_given = (_in_given, given.c.label == bindparam("the_label"), given.c.key == bindparam("the_key"))
 _live = (calls.c.unloads == 0, calls.c.unloaded == 0)
@@ -85,13 +111,24 @@ _CALLS = Statement(
     "message_id",
 )
 _DELETE = Statement(delete(calls).where(*_of_message), "stream_no", "message_id")
+_ASK = Statement(insert(asked), *asked.columns.keys())
+_ASKED = Statement(
+    select(asked.c.message_id, asked.c.label, asked.c.key, asked.c.unloads)
+    .where(_in_asked, asked.c.call_id == bindparam("the_call"))
+    .order_by(asked.c.version.desc(), asked.c.place.desc()),
+    "stream_no",
+    "the_call",
+)
+_ASKED_AT = Statement(select(asked.c.call_id, asked.c.version).where(*_asked_by_message), "stream_no", "message_id")
+_FORGET = Statement(delete(asked).where(*_asked_by_message), "stream_no", "message_id")
 _UNLOAD = Statement(
     update(calls).where(*_of_skill, calls.c.unloads == 0).values(unloaded=1), "stream_no", "the_label", "the_key"
 )
 _GIVE = Statement(insert(given), "stream_no", "label", "key")
 _TAKE = Statement(delete(given).where(*_one_given), "stream_no", "the_label", "the_key")
 _CLEAR = [
-    Statement(delete(table).where(where), "stream_no") for table, where in ((calls, _in_calls), (given, _in_given))
+    Statement(delete(table).where(where), "stream_no")
+    for table, where in ((calls, _in_calls), (asked, _in_asked), (given, _in_given))
 ]
 _LOADED = Statement(
     union(
@@ -109,6 +146,8 @@ _SAVED = Statement(
     "stream_no",
 )
 
+Known = dict[tuple[Any, ...], int]
+"""Whether an answer was unloaded, by its skill's label and key, its call's id and whether that unloads."""
 Marks = dict[str, list[tuple[int, str]]]
 """The copies that were unloaded, as places of parts with the skills' keys, by message id."""
 
@@ -120,6 +159,7 @@ class Skills(Projection):
     """
 
     name = "skills"
+    revision = 2
     handles = (
         MessageAppended,
         MessageUpdated,
@@ -129,25 +169,26 @@ class Skills(Projection):
         SkillLoaded,
         SkillUnloaded,
     )
-    tables = (calls, given, versions.table)
+    tables = (calls, asked, given, versions.table)
     caches = ("saved_tokens",)
 
     def __init__(self, estimate: Callable[[str], int]) -> None:
         self._estimate = estimate
 
     def apply(self, tx: Tx, envelopes: Sequence[Envelope]) -> None:
-        """Enter the calls that messages hold, and take out those that are gone."""
+        """Enter the calls and answers that messages hold, and take out those that are gone."""
         has_any: dict[int, bool] = {}
         for envelope in envelopes:
             event, stream_no = envelope.event, envelope.stream_no
             if isinstance(event, MessageAppended | MessageUpdated):
-                begins = NAME_IN_JSON in bytes(event.raw)
+                raw = bytes(event.raw)
+                begins = NAME_IN_JSON in raw
+                if not begins and isinstance(event, MessageAppended) and CALL_ID_IN_JSON not in raw:
+                    continue
             else:
                 begins = isinstance(event, SkillLoaded)
             if begins:
                 has_any[stream_no] = True
-            elif isinstance(event, MessageAppended):
-                continue
             elif stream_no not in has_any:
                 has_any[stream_no] = versions.find(tx, stream_no) > 0
             # Most sessions have no skill, and their messages nothing to look at.
@@ -156,10 +197,13 @@ class Skills(Projection):
 
     def _fold(self, tx: Tx, envelope: Envelope) -> None:
         event, stream_no = envelope.event, envelope.stream_no
-        if isinstance(event, MessageAppended | MessageUpdated):
-            self._enter(tx, stream_no, event.message)
+        if isinstance(event, MessageAppended):
+            self._enter(tx, envelope, event.message, event.parent_id)
+        elif isinstance(event, MessageUpdated):
+            self._enter(tx, envelope, event.message, None)
         elif isinstance(event, MessagesDeleted):
-            tx.executemany(_DELETE, [(stream_no, message_id) for message_id in event.message_ids])
+            for statement in (_DELETE, _FORGET):
+                tx.executemany(statement, [(stream_no, message_id) for message_id in event.message_ids])
         elif isinstance(event, MessagesCleared | SessionDeleted):
             for statement in _CLEAR:
                 tx.execute(statement, (stream_no,))
@@ -169,21 +213,35 @@ class Skills(Projection):
         elif isinstance(event, SkillUnloaded):
             _unload(tx, stream_no, event.label, event.key)
 
-    def _enter(self, tx: Tx, stream_no: int, message: dict[str, Any]) -> None:
-        """Enter the calls of a message; what it held of them before it was edited keeps its effect and has no other."""
-        known = {tuple(row[:4]): row[4] for row in tx.fetch(_CALLS, (stream_no, message["id"]))}
-        tx.execute(_DELETE, (stream_no, message["id"]))
-        for call in skill_calls(message):
-            skill = (call.label, call.key)
-            before = known.get((*skill, call.call_id, int(call.unloads)))
-            if before is None and call.unloads:
-                _unload(tx, stream_no, *skill)
-            elif before is None:
-                tx.execute(_TAKE, (stream_no, *skill))
-            part = message["parts"][call.place]
-            saved = 0 if call.unloads else self._tokens(part) - self._tokens(with_marker(part, call.key))
-            about = (stream_no, message["id"], call.place, call.call_id, *skill)
-            tx.execute(_INSERT, (*about, int(call.unloads), before or 0, saved))
+    def _enter(self, tx: Tx, envelope: Envelope, message: dict[str, Any], parent_id: str | None) -> None:
+        """Enter what a message holds; what it held of that before it was edited keeps its effect and has no other."""
+        of_message = (envelope.stream_no, message["id"])
+        known: Known = {tuple(row[:4]): row[4] for row in tx.fetch(_CALLS, of_message)}
+        asked_at: dict[str | None, int] = dict(tx.fetch(_ASKED_AT, of_message))
+        for statement in (_DELETE, _FORGET):
+            tx.execute(statement, of_message)
+        for found in skill_calls(message):
+            if isinstance(found, SkillCall):
+                call: SkillCall | None = found
+                _ask(tx, of_message, found, asked_at.get(found.call_id, envelope.version))
+            else:
+                call = _answered(tx, of_message, found, known, parent_id)
+            if call is not None and call.skill is not None:
+                self._enter_answer(tx, of_message, message["parts"][call.place], call, call.skill, known)
+
+    def _enter_answer(
+        self, tx: Tx, of_message: Row, part: dict[str, Any], call: SkillCall, skill: tuple[str, str], known: Known
+    ) -> None:
+        if not holds_answer(part, skill[1]):
+            return
+        call_id = f"#{call.place}" if call.call_id is None else call.call_id
+        before = known.get((*skill, call_id, int(call.unloads)))
+        if before is None and call.unloads:
+            _unload(tx, of_message[0], *skill)
+        elif before is None:
+            tx.execute(_TAKE, (of_message[0], *skill))
+        saved = 0 if call.unloads else self._tokens(part) - self._tokens(with_marker(part, skill[1]))
+        tx.execute(_INSERT, (*of_message, call.place, call_id, *skill, int(call.unloads), before or 0, saved))
 
     def _tokens(self, part: dict[str, Any]) -> int:
         return estimate_parts_tokens([part], self._estimate)
@@ -219,6 +277,29 @@ def saved_tokens(tx: Tx, stream_no: int, view: Callable[[], View]) -> int:
         return 0
     shown = [part for part in view() if isinstance(part, Range)]
     return sum(saved for run, ordinal, saved in rows if lies_on(shown, run, ordinal))
+
+
+def _ask(tx: Tx, of_message: Row, call: SkillCall, version: int) -> None:
+    """Remember a call, to tell later which skill an answer is of; of another tool's only that it has the id now."""
+    stream_no, message_id = of_message
+    if call.call_id is None or (call.skill is None and not tx.fetch(_ASKED, (stream_no, call.call_id))):
+        return
+    skill = call.skill or (None, None)
+    tx.execute(_ASK, (stream_no, message_id, call.place, call.call_id, version, *skill, int(call.unloads)))
+
+
+def _answered(tx: Tx, of_message: Row, answer: SkillAnswer, known: Known, parent_id: str | None) -> SkillCall | None:
+    """The call that a part answers, as if it stood there: one right before it, else the newest of its id."""
+    stream_no, message_id = of_message
+    for label, key, call_id, unloads in known:
+        if call_id == answer.call_id and answer.unloads in (None, bool(unloads)):
+            return SkillCall(answer.place, call_id, (label, key), bool(unloads))
+    rows = tx.fetch(_ASKED, (stream_no, answer.call_id))
+    near = [row for row in rows if row[0] in (message_id, parent_id)]
+    for _, label, key, unloads in (near or rows)[:1]:
+        if label is not None and answer.unloads in (None, bool(unloads)):
+            return SkillCall(answer.place, answer.call_id, (label, key), bool(unloads))
+    return None
 
 
 def _unload(tx: Tx, stream_no: int, label: str, key: str) -> None:

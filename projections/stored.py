@@ -42,7 +42,7 @@ _TREE = Statement(
         messages.c.id,
         *place_columns,
     )
-    .select_from(with_tips.outerjoin(messages, messages.c.row_id == tip))
+    .select_from(with_tips(trees).outerjoin(messages, messages.c.row_id == tip))
     .where(trees.c.stream_no == bindparam("stream_no")),
     "stream_no",
 )

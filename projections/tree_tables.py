@@ -16,7 +16,19 @@ updates and deletions above it stands in the corrections.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, UniqueConstraint, func, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    FromClause,
+    Index,
+    Integer,
+    Join,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    select,
+)
 
 from eventstore.dialect import BigKey
 from eventstore.tables import metadata
@@ -82,14 +94,22 @@ spent_ids = Table(
 _marked = messages.alias("marked")
 _last, _behind = messages.alias("last"), messages.alias("behind")
 _in_its_run = (_behind.c.stream_no == _marked.c.stream_no) & (_behind.c.run == _marked.c.run)
-with_tips = trees.outerjoin(_marked, _marked.c.row_id == trees.c.tip).outerjoin(
-    _last,
+_is_last = (
     (_last.c.stream_no == _marked.c.stream_no)
     & (_last.c.run == _marked.c.run)
     & (_last.c.ordinal == select(func.max(_behind.c.ordinal)).where(_in_its_run).scalar_subquery())
-    & (_last.c.row_id > trees.c.position),
+    & (_last.c.row_id > trees.c.position)
 )
-"""Every session's row, with what its tip is now in the columns below."""
+
+
+def with_tips(origin: FromClause) -> Join:
+    """Rows of trees, by themselves or behind others, with what their tip is now in the columns below.
+
+    One join after the other: a join that stands on the right of another one is worked out for all trees.
+    """
+    return origin.outerjoin(_marked, _marked.c.row_id == trees.c.tip).outerjoin(_last, _is_last)
+
+
 tip = func.coalesce(_last.c.row_id, trees.c.tip)
 tip_run = func.coalesce(_last.c.run, _marked.c.run)
 tip_ordinal = func.coalesce(_last.c.ordinal, _marked.c.ordinal)

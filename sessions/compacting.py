@@ -83,7 +83,7 @@ class Compacting:
     async def compact(self, leaf_id: str | None) -> CompactResult | None:
         """Compact a history once no other compaction of the session runs; raises what the function raises."""
         if self._settings.function is None:
-            raise NotSupportedError("compact() without on_compaction()")
+            raise NotSupportedError("compact() without a function (give the session one with on_compaction())")
         if self._state in _within.get():
             raise NotSupportedError("compact() within a compaction function of the same session")
         async with self._state.lock:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventstore.errors import DuplicateBlockError, InvalidArgumentError, NotSupportedError, SessionStartedError
-from eventstore.limits import Limits, check_id
+from eventstore.limits import Limits, check_id, clean_text
 from eventstore.ports import Publisher
-from sessions.arguments import check_count, checked_function
+from sessions.arguments import check_awaited, check_count, checked_function
 from sessions.block_tools import block_tools
 from sessions.compacting import Compacting, CompactionSettings, compacting
 from sessions.compaction_function import CompactFunction, CompactResult, SessionCounter
@@ -20,6 +20,7 @@ from sessions.foreign import checked_provider
 from sessions.message import lookup_id
 from sessions.providers import SessionProvider, is_writable_provider
 from sessions.running import Running, start
+from sessions.skills import Unloaded
 from sessions.store import Store
 from sessions.tools import Tool
 
@@ -42,8 +43,9 @@ class Session(Conversation):
         token_counter: Callable[..., Any] | None = None,
         on_compaction_error: Callable[[Exception], Any] | None = None,
     ) -> None:
+        check_awaited(provider)
         self._origin = provider if isinstance(provider, Store) else checked_provider(provider)
-        self._session_id: str = getattr(provider, "session_id", "")
+        self._session_id: str = _clean_id(getattr(provider, "session_id", ""))
         self._configs: dict[str, ContextConfig] = {}
         self._prompt_store: Any = None
         self._keeps_prompt = False
@@ -64,7 +66,7 @@ class Session(Conversation):
     def for_session(self, session_id: str) -> Session:
         """Name the session; over a provider the provider decides what is stored."""
         self._check_not_started("for_session")
-        self._session_id = session_id
+        self._session_id = _clean_id(session_id)
         return self
 
     def with_context(
@@ -168,8 +170,9 @@ class Session(Conversation):
     async def replace_context_block(self, label: str, content: str) -> ContextBlock:
         """Replace the text of a block; the frozen prompt stays as it is.
 
-        Raises BlockNotFoundError, BlockReadOnlyError, BlockTooLargeError, LimitExceededError, and NotSupportedError for
-        a block with keyed entries; then the block is as it was.
+        A block that is over its limit can be made smaller, also to what is still over it. Raises BlockNotFoundError,
+        BlockReadOnlyError, BlockTooLargeError, LimitExceededError, and NotSupportedError for a block with keyed
+        entries; then the block is as it was.
         """
         bound = await self._running.blocks.get(lookup_id(label, "label"))
         await bound.replace(content)
@@ -229,14 +232,7 @@ class Session(Conversation):
 
     async def unload_skill(self, label: str, key: str) -> bool:
         """Have every copy of a skill's body shown as a marker; says whether it was loaded. The log keeps the body."""
-        running = self._running
-        bound = await running.blocks.find(lookup_id(label, "label"))
-        if bound is None or not bound.can.skill:
-            return False
-        unloaded = await running.skills.unload((bound.label, lookup_id(key, "key")))
-        if unloaded.copies:
-            await self._wrote()
-        return unloaded.was_loaded
+        return (await self._unload_skill(label, key)).was_loaded
 
     async def get_loaded_skill_keys(self) -> set[str]:
         """The skills that are loaded in this session's blocks, as `label:key`.
@@ -250,7 +246,17 @@ class Session(Conversation):
 
     async def tools(self) -> dict[str, Tool]:
         """The tools that a model may use on the blocks, by name, as the blocks are now."""
-        return await block_tools(self._running.blocks, self)
+        return await block_tools(self._running.blocks, self, self._unload_skill)
+
+    async def _unload_skill(self, label: str, key: str) -> Unloaded:
+        running = self._running
+        bound = await running.blocks.find(lookup_id(label, "label"))
+        if bound is None or not bound.can.skill:
+            return Unloaded(was_loaded=False)
+        unloaded = await running.skills.unload((bound.label, lookup_id(key, "key")))
+        if unloaded.copies:
+            await self._wrote()
+        return unloaded
 
     @property
     def _running(self) -> Running:
@@ -295,3 +301,8 @@ class Session(Conversation):
     def _check_not_started(self, method: str) -> None:
         if self._in_use is not None:
             raise SessionStartedError(method)
+
+
+def _clean_id(session_id: Any) -> Any:
+    """An id as a store keeps it; what can be none is refused where it is first used."""
+    return clean_text(str.__str__(session_id)) if isinstance(session_id, str) else session_id

@@ -32,7 +32,7 @@ from eventstore.statements import Row
 from projections import ContextBlocks, ContextEntries, Directory, MessageTree, Projection, SearchIndex, Skills
 from projections.search_index import INDEX
 from tests.eventstore.support import NOON, Tally, created, message, note, opened, sql
-from tests.projections.skill_messages import loading, reloading
+from tests.projections.skill_messages import answer, answering, appended, asking, loading, reloading
 from tests.projections.support import cleared, compacted, deleted, updated
 
 MAKERS: dict[str, Callable[[], Projection]] = {
@@ -115,6 +115,9 @@ STORY: Sequence[tuple[str, Event]] = (
     ("s", loading("l3", "skills", "tea", "Boil water.")),
     ("s", reloading("l1", "skills", "bike", "Check the tyres.")),
     ("s", deleted("l2")),
+    ("s", appended(answer("l5", asking("load_context", "skills", "pot", call_id="o")))),
+    ("s", appended(answering("l6", "Warm it.", call_id="o"), "l5")),
+    ("s", appended(answer("l7", asking("weather", "skills", "pot", call_id="o")), "l6")),
     ("s", SkillLoaded(label="skills", key="map")),
     ("last", SkillLoaded(label="skills", key="map")),
     ("last", loading("l1", "skills", "map", "North is up.")),
@@ -266,6 +269,9 @@ async def test_it_goes_on_after_a_rebuild(log: EventLog, projection: Projection)
         ("search:kb", ContextEntryRemoved(key="garden")),
         ("s", SkillUnloaded(label="skills", key="tea")),
         ("s", loading("l4", "skills", "map", "North is up.")),
+        ("s", SkillUnloaded(label="skills", key="pot")),
+        ("s", appended(answering("l8", "sunny", call_id="o"), "l7")),
+        ("s", deleted("l5", "l7")),
         ("t", cleared()),
     )
     for stream_id, event in more:

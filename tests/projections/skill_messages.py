@@ -15,6 +15,17 @@ def call(tool: str, label: str, key: str, output: Any, *, call_id: str = "c", **
     return {"type": "dynamic-tool", **about, "input": {"label": label, "key": key}, "output": output, **more}
 
 
+def asking(tool: str, label: str, key: str, *, call_id: str = "c", **more: Any) -> dict[str, Any]:
+    """Return the part of a call whose answer is in a part of its own."""
+    return {"type": f"tool-{tool}", "toolCallId": call_id, "input": {"label": label, "key": key}, **more}
+
+
+def answering(name: str, body: Any, *, call_id: str = "c", held_as: str = "result", **more: Any) -> dict[str, Any]:
+    """Return a message with the answer to a call alone."""
+    part = {"type": "tool-result", "toolCallId": call_id, held_as: body, **more}
+    return {"id": name, "role": "tool", "parts": [part]}
+
+
 def answer(name: str, *parts: dict[str, Any]) -> dict[str, Any]:
     """Return a message of the model."""
     return {"id": name, "role": "assistant", "parts": list(parts)}
@@ -22,7 +33,11 @@ def answer(name: str, *parts: dict[str, Any]) -> dict[str, Any]:
 
 def loading(name: str, label: str, key: str, body: Any, parent: str | None = None) -> MessageAppended:
     """Return the event that appends a message with the body of a skill."""
-    message = answer(name, call("load_context", label, key, body))
+    return appended(answer(name, call("load_context", label, key, body)), parent)
+
+
+def appended(message: dict[str, Any], parent: str | None = None) -> MessageAppended:
+    """Return the event that appends a message."""
     return MessageAppended(raw=msgspec.Raw(msgspec.json.encode(message)), parent_id=parent)
 
 

@@ -36,7 +36,9 @@ ROW = (messages.c.row_id, messages.c.run, messages.c.ordinal, messages.c.path_to
 
 def counts(tx: Tx, stream_no: int) -> tuple[int, int, int]:
     """Return how many messages, leaves and spent ids a tree has."""
-    query = Statement(select(trees.c.stream_no, message_count, trees.c.leaves, trees.c.spent).select_from(with_tips))
+    query = Statement(
+        select(trees.c.stream_no, message_count, trees.c.leaves, trees.c.spent).select_from(with_tips(trees))
+    )
     found = {number: (size, leaves, spent) for number, size, leaves, spent in tx.fetch(query)}
     return found[stream_no]
 

@@ -103,8 +103,8 @@ async def test_usage_that_nobody_understands_is_left_out(store: Store) -> None:
     known = await store.log.read(lambda tx: list(by_model(tx)))
     newer = Statement(
         text(
-            "INSERT INTO events SELECT 99, stream_no, 99, 'newer', type, 99, recorded_at, salt, payload, payload_digest,"
-            " hash FROM events WHERE type = 'usage_added'"
+            "INSERT INTO events SELECT 99, stream_no, 99, 'newer', type, 99, recorded_at, salt, payload,"
+            " payload_digest, hash FROM events WHERE type = 'usage_added'"
         )
     )
     await store.log.database.write(lambda tx: tx.execute(newer))

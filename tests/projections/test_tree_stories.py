@@ -33,7 +33,7 @@ def all_of(tx: Tx, no: int) -> dict[str, Any]:
     """Return all that the tree tells of a session."""
     names = held(tx, no)
     paths = {name: path_to(tx, no, name) or [] for name in names}
-    counted = select(message_count, trees.c.leaves, trees.c.spent).select_from(with_tips)
+    counted = select(message_count, trees.c.leaves, trees.c.spent).select_from(with_tips(trees))
     counts = Statement(counted.where(trees.c.stream_no == no))
     return {
         "parents": names,

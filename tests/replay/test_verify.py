@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventstore.errors import SessionNotFoundError
+from projections import SearchIndex
 from replay import Report, verify, verifying
 from sessions import SessionManager, open_store
 from tests.eventstore.support import file_at
@@ -29,6 +30,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def write() -> None:
         async with open_store(file_at(folder), clock=clock()) as store:
             await tell_the_story(store)
+            # So that there is something in the text index to be tampered with.
+            await store.log.database.write(SearchIndex().catch_up)
 
     asyncio.run(write())
     return folder / "log.db"

@@ -72,8 +72,8 @@ async def test_nothing_to_do(session: Session, caplog: pytest.LogCaptureFixture)
 
 
 async def test_without_a_function(session: Session) -> None:
-    """Without a compaction function there is nothing to compact by."""
-    with pytest.raises(NotSupportedError):
+    """Without a compaction function there is nothing to compact by, and what gives the session one is said."""
+    with pytest.raises(NotSupportedError, match=r"give the session one with on_compaction\(\)"):
         await session.compact()
 
 

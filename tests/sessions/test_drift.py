@@ -14,6 +14,7 @@ import pytest
 from eventstore.envelope import Envelope
 from eventstore.group import apply
 from eventstore.ports import Projection, Tx
+from projections import SearchIndex
 from replay import rebuild, verify
 from sessions import Session, Store, open_store
 from tests.replay.dumps import dumps
@@ -70,8 +71,7 @@ async def test_broken_index_is_made_again_without_touching_messages(path: Path) 
         await session.append_messages([said(f"m{n}", f"alpha {n}") for n in range(20)])
         await session.update_message(said("m3", "beta"))
         await session.delete_messages(["m4", "m5"])
-        # What is behind the index would be made good by itself.
-        assert len(await found(session, "alpha")) == 17
+        await store.log.database.write(SearchIndex().catch_up)
         before = await dumps(store)
         with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute("INSERT INTO assistant_fts (assistant_fts) VALUES ('delete-all')")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eventstore.statements import Row
+from projections.overview import find_overview
 from sessions import SessionManager, Store, StoredSession, open_store
 from tests.sessions.talk import collect, said
 from tests.sessions.watching import recorded
@@ -40,6 +41,7 @@ READS: dict[str, Callable[[StoredSession], Awaitable[Any]]] = {
     "tree": lambda session: collect(session.tree()),
     "events": lambda session: collect(session.events()),
     "version": lambda session: session.version(),
+    "overview": lambda session: session.store.log.read(lambda tx: find_overview(tx, session.session_id)),
     "search": lambda session: session.search_messages("hello"),
     "newest": lambda session: session.search_messages("hello", order="newest"),
 }

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,13 @@ async def test_stored_session_can_be_used_alone(store: Store) -> None:
     assert (await stored.get_path_length(), await stored.version()) == (2, 4)
     assert [hit.id for hit in await stored.search_messages("two")] == ["m2"]
     assert len(await collect(stored.tree())) == 3
+
+
+@pytest.mark.parametrize("use", [Session, Session.create, SessionManager, lambda it: StoredSession(it, "chat")])
+def test_store_that_was_not_awaited(use: Callable[[Any], Any]) -> None:
+    """Whoever forgets to await a store is told so."""
+    with pytest.raises(InvalidArgumentError, match=r"store: is not open yet: await open_store"):
+        use(open_store("sqlite://"))
 
 
 @pytest.mark.parametrize("bad", ["context:", "context:a", "search:", "search:x\u00e9"])
