@@ -8,9 +8,9 @@ LONGEST_TOLD = 200
 """Of a name that is longer an error tells the beginning; the attribute has all of it."""
 
 
-def _told(name: object) -> str:
-    text = repr(name)
-    return text if len(text) <= LONGEST_TOLD else f"{text[:LONGEST_TOLD]}…"
+def told(name: object) -> str:
+    """A name as an error tells it: in quotes, what cannot be printed as escapes, a long one cut."""
+    return _cut(repr(name))
 
 
 class EventStoreError(Exception):
@@ -25,7 +25,7 @@ class VersionConflictError(EventStoreError):
     code = "version_conflict"
 
     def __init__(self, stream_id: str, expected: object, actual: int) -> None:
-        super().__init__(f"stream {_told(stream_id)}: expected version {expected}, found {actual}")
+        super().__init__(f"stream {told(stream_id)}: expected version {expected}, found {actual}")
         self.stream_id = stream_id
         self.expected = expected
         self.actual = actual
@@ -37,7 +37,7 @@ class DuplicateEventError(EventStoreError):
     code = "duplicate_event"
 
     def __init__(self, stream_id: str, event_id: str) -> None:
-        super().__init__(f"stream {_told(stream_id)}: event id {_told(event_id)} stands for another event")
+        super().__init__(f"stream {told(stream_id)}: event id {told(event_id)} stands for another event")
         self.stream_id = stream_id
         self.event_id = event_id
 
@@ -48,7 +48,7 @@ class ParentNotFoundError(EventStoreError):
     code = "parent_not_found"
 
     def __init__(self, session_id: str, parent_id: str) -> None:
-        super().__init__(f"session {_told(session_id)}: there is no message {_told(parent_id)} to be a parent")
+        super().__init__(f"session {told(session_id)}: there is no message {told(parent_id)} to be a parent")
         self.session_id = session_id
         self.parent_id = parent_id
 
@@ -59,7 +59,7 @@ class MessageNotFoundError(EventStoreError):
     code = "message_not_found"
 
     def __init__(self, session_id: str, message_id: str) -> None:
-        super().__init__(f"session {_told(session_id)}: there is no message {_told(message_id)}")
+        super().__init__(f"session {told(session_id)}: there is no message {told(message_id)}")
         self.session_id = session_id
         self.message_id = message_id
 
@@ -70,7 +70,7 @@ class DuplicateMessageError(EventStoreError):
     code = "duplicate_message"
 
     def __init__(self, session_id: str, message_id: str) -> None:
-        super().__init__(f"session {_told(session_id)}: message id {_told(message_id)} stands for another message")
+        super().__init__(f"session {told(session_id)}: message id {told(message_id)} stands for another message")
         self.session_id = session_id
         self.message_id = message_id
 
@@ -82,7 +82,7 @@ class ReservedIdError(EventStoreError):
 
     def __init__(self, message_id: str) -> None:
         super().__init__(
-            f"message id {_told(message_id)} is reserved: ids that start with 'compaction_' belong to overlays"
+            f"message id {told(message_id)} is reserved: ids that start with 'compaction_' belong to overlays"
         )
         self.message_id = message_id
 
@@ -93,7 +93,7 @@ class MessageDeletedError(EventStoreError):
     code = "message_deleted"
 
     def __init__(self, session_id: str, message_id: str) -> None:
-        super().__init__(f"session {_told(session_id)}: message {_told(message_id)} was deleted, and its id is spent")
+        super().__init__(f"session {told(session_id)}: message {told(message_id)} was deleted, and its id is spent")
         self.session_id = session_id
         self.message_id = message_id
 
@@ -104,7 +104,7 @@ class InvalidCompactionError(EventStoreError):
     code = "invalid_compaction"
 
     def __init__(self, session_id: str, reason: str) -> None:
-        super().__init__(f"session {_told(session_id)}: {reason}")
+        super().__init__(f"session {told(session_id)}: {reason}")
         self.session_id = session_id
         self.reason = reason
 
@@ -115,7 +115,7 @@ class SessionExistsError(EventStoreError):
     code = "session_exists"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {_told(session_id)} exists already")
+        super().__init__(f"session {told(session_id)} exists already")
         self.session_id = session_id
 
 
@@ -125,7 +125,7 @@ class SessionDeletedError(EventStoreError):
     code = "session_deleted"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {_told(session_id)} was deleted")
+        super().__init__(f"session {told(session_id)} was deleted")
         self.session_id = session_id
 
 
@@ -135,7 +135,7 @@ class SessionNotFoundError(EventStoreError):
     code = "session_not_found"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"there is no session {_told(session_id)}")
+        super().__init__(f"there is no session {told(session_id)}")
         self.session_id = session_id
 
 
@@ -145,7 +145,7 @@ class BlockNotFoundError(EventStoreError):
     code = "block_not_found"
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"there is no block {_told(label)}")
+        super().__init__(f"there is no block {told(label)}")
         self.label = label
 
 
@@ -155,7 +155,7 @@ class BlockReadOnlyError(EventStoreError):
     code = "block_read_only"
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"block {_told(label)} is read-only")
+        super().__init__(f"block {told(label)} is read-only")
         self.label = label
 
 
@@ -165,7 +165,7 @@ class BlockTooLargeError(EventStoreError):
     code = "block_too_large"
 
     def __init__(self, label: str, tokens: int, max_tokens: int) -> None:
-        super().__init__(f"block {_told(label)}: {tokens} tokens, more than its max_tokens={max_tokens}")
+        super().__init__(f"block {told(label)}: {tokens} tokens, more than its max_tokens={max_tokens}")
         self.label = label
         self.tokens = tokens
         self.max_tokens = max_tokens
@@ -177,7 +177,7 @@ class DuplicateBlockError(EventStoreError):
     code = "duplicate_block"
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"there is a block {_told(label)} already")
+        super().__init__(f"there is a block {told(label)} already")
         self.label = label
 
 
@@ -197,7 +197,7 @@ class InvalidMessageError(EventStoreError):
     code = "invalid_message"
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path or 'message'}: {reason}")
+        super().__init__(f"{_cut(path) or 'message'}: {reason}")
         self.path = path
         self.reason = reason
 
@@ -208,7 +208,7 @@ class LimitExceededError(EventStoreError):
     code = "limit_exceeded"
 
     def __init__(self, limit: str, maximum: int, path: str) -> None:
-        super().__init__(f"{path or 'value'}: larger than the limit {limit}={maximum}")
+        super().__init__(f"{_cut(path) or 'value'}: larger than the limit {limit}={maximum}")
         self.limit = limit
         self.maximum = maximum
         self.path = path
@@ -253,7 +253,7 @@ class UpcasterError(EventStoreError):
     code = "upcaster"
 
     def __init__(self, type: str, schema: int, reason: str) -> None:
-        super().__init__(f"event type {_told(type)}, schema {schema}: {reason}")
+        super().__init__(f"event type {told(type)}, schema {schema}: {reason}")
         self.type = type
         self.schema = schema
         self.reason = reason
@@ -294,7 +294,7 @@ class ProjectionError(EventStoreError):
     code = "projection"
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"projection {_told(name)}: {reason}")
+        super().__init__(f"projection {told(name)}: {reason}")
         self.name = name
         self.reason = reason
 
@@ -312,3 +312,7 @@ class ImportProblemError(EventStoreError):
         self.reason = reason
         self.line = line
         self.index = index
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TOLD else f"{text[:LONGEST_TOLD]}…"

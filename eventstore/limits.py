@@ -157,7 +157,8 @@ def _without_surrogates(value: Any, path: str) -> object:
 
 
 def _member(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+    name = clean_text(str.__str__(key))
+    return f"{path}.{name}" if path else name
 
 
 def _children(item: Any) -> Iterator[tuple[str, Any]]:
@@ -173,7 +174,7 @@ def _path_of_depth(value: object, depth: int) -> str:
     while stack:
         path, item, at = stack.pop()
         if at > depth:
-            return path.removeprefix(".")
+            return clean_text(path.removeprefix("."))
         stack += [(path + step if at < 8 else path, child, at + 1) for step, child in _children(item)]
     return ""
 

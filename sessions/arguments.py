@@ -11,16 +11,23 @@ from eventstore.limits import Limits, check_id, clean_text
 from projections.directory import NO_SESSION
 from sessions.appending import Auto, Parent
 from sessions.message import Message, lookup_id
-from sessions.store import Store
+from sessions.store import Opening, Store
 
 Given = Message | Mapping[str, Any]
 
 
 def checked_store(store: object) -> Store:
     """The store itself; raises InvalidArgumentError for what is none, like one that was never awaited."""
+    check_awaited(store)
     if not isinstance(store, Store):
         raise InvalidArgumentError("store", f"must be an open store, not {type(store).__name__}")
     return store
+
+
+def check_awaited(store: object) -> None:
+    """Raise InvalidArgumentError for a store that nobody has opened yet."""
+    if isinstance(store, Opening):
+        raise InvalidArgumentError("store", "is not open yet: await open_store(...)")
 
 
 def checked_session_id(session_id: object, store: Store, name: str = "session_id") -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from eventstore.errors import BlockTooLargeError
+from eventstore.limits import clean_text
 from projections.skill_calls import LOAD, UNLOAD, not_found
 from sessions.blocks import Bound, SessionBlocks
 from sessions.context import ContextBlock
 from sessions.entry_key import entry_key
 from sessions.prompt import percent
-from sessions.tools import NO_RESULTS, Input, Tool, ToolError, schema, string
+from sessions.skills import Unloaded
+from sessions.tools import NO_RESULTS, Input, Tool, ToolError, schema, shortened, string
 
 SET = "set_context"
 SEARCH = "search_context"
@@ -23,14 +25,15 @@ class Skilled(Protocol):
     async def load_skill(self, label: str, key: str) -> str | None:
         """The body of a skill, which is loaded then."""
 
-    async def unload_skill(self, label: str, key: str) -> bool:
-        """Unload a skill; whether it was loaded."""
-
     async def get_loaded_skill_keys(self) -> set[str]:
         """The loaded skills as `label:key`."""
 
 
-async def block_tools(blocks: SessionBlocks, session: Skilled) -> dict[str, Tool]:
+Unload = Callable[[str, str], Awaitable[Unloaded]]
+"""Unloads a skill, named by its block's label and its key."""
+
+
+async def block_tools(blocks: SessionBlocks, session: Skilled, unload: Unload) -> dict[str, Tool]:
     """The tools that the blocks of a session give a use to, by name."""
     every = await blocks.all()
     writable = [bound for bound in every if bound.can.writable]
@@ -40,7 +43,7 @@ async def block_tools(blocks: SessionBlocks, session: Skilled) -> dict[str, Tool
     if writable:
         tools.append(_set_context(blocks, writable))
     if skills:
-        tools += [_load_context(blocks, skills, session), _unload_context(blocks, skills, session)]
+        tools += [_load_context(blocks, skills, session), _unload_context(blocks, skills, unload)]
         tools[-1] = await _with_loaded(tools[-1], session)
     if searchable:
         tools.append(_search_context(blocks, searchable))
@@ -51,7 +54,10 @@ def _set_context(blocks: SessionBlocks, writable: Sequence[Bound]) -> Tool:
     lines = [
         f'- "{bound.label}" ({_kind(bound)}): {bound.config.description or "no description"}' for bound in writable
     ]
-    about = ["Write to a block of context, which later conversations are given again. The blocks:", *lines]
+    about = [
+        "Write to a block of context, which is kept when earlier messages are not shown any more. The blocks:",
+        *lines,
+    ]
     optional: dict[str, Any] = {
         "action": string("replace (the default) or append; entries are always replaced as a whole", "replace", "append")
     }
@@ -68,7 +74,7 @@ def _set_context(blocks: SessionBlocks, writable: Sequence[Bound]) -> Tool:
         label, content = given["label"], given["content"]
         bound = await blocks.find(label)
         if bound is None:
-            raise ToolError(f'block "{label}" not found')
+            raise ToolError(f'block "{shortened(label)}" not found')
         if bound.can.keyed:
             return await _set_entry(bound, content, given.get("metadata"))
         if not bound.can.writable:
@@ -89,7 +95,8 @@ async def _set_entry(bound: Bound, content: str, metadata: object) -> str:
     if not bound.can.writable:
         raise ToolError(f'Block "{bound.label}" does not support writes')
     told = metadata if isinstance(metadata, Mapping) else {}
-    title, description = (one if isinstance(one := told.get(name), str) else None for name in ("title", "description"))
+    given = (told.get(name) for name in ("title", "description"))
+    title, description = (clean_text(one) if isinstance(one, str) else None for one in given)
     key = entry_key(content, title)
     await bound.set_entry(key, content, title if description is None else description)
     return f'Indexed "{key}" in {bound.label}.'
@@ -105,19 +112,23 @@ def _load_context(blocks: SessionBlocks, skills: Sequence[Bound], session: Skill
     return Tool(LOAD, about, _skill_schema(skills), run)
 
 
-def _unload_context(blocks: SessionBlocks, skills: Sequence[Bound], session: Skilled) -> Tool:
+def _unload_context(blocks: SessionBlocks, skills: Sequence[Bound], unload: Unload) -> Tool:
     async def run(given: Input) -> str:
         label, key = await _skill(blocks, given)
-        if await session.unload_skill(label, key):
-            return f'Unloaded "{key}" from {label}. Context reclaimed.'
-        return f'Skill "{key}" is not currently loaded in "{label}".'
+        unloaded = await unload(label, key)
+        name = shortened(key)
+        if not unloaded.was_loaded:
+            return f'Skill "{name}" is not currently loaded in "{label}".'
+        if not unloaded.copies:
+            return f'Unloaded "{name}" from {label}. Nothing was taken out of the conversation.'
+        return f'Unloaded "{name}" from {label}. Context reclaimed.'
 
     about = "Take the text of a skill that is not needed any more out of the conversation; it can be loaded again."
     return Tool(UNLOAD, about, _skill_schema(skills), run)
 
 
 async def _with_loaded(tool: Tool, session: Skilled) -> Tool:
-    loaded = ", ".join(sorted(await session.get_loaded_skill_keys()))
+    loaded = ", ".join(map(shortened, sorted(await session.get_loaded_skill_keys())))
     about = f"{tool.description} Currently loaded: {loaded}." if loaded else tool.description
     return Tool(tool.name, about, tool.input_schema, tool.run)
 
@@ -127,7 +138,8 @@ def _search_context(blocks: SessionBlocks, searchable: Sequence[Bound]) -> Tool:
         label = given["label"]
         bound = await blocks.find(label)
         if bound is None or not bound.can.search:
-            raise ToolError(f'"{label}" is not searchable. Searchable blocks: {await _listed(blocks, _is_searchable)}')
+            listed = await _listed(blocks, _is_searchable)
+            raise ToolError(f'"{shortened(label)}" is not searchable. Searchable blocks: {listed}')
         return await bound.search(given["query"]) or NO_RESULTS
 
     about = f"Search the entries of a block for all words of a query. Searchable blocks: {_quoted(searchable)}."
@@ -139,7 +151,8 @@ async def _skill(blocks: SessionBlocks, given: Input) -> tuple[str, str]:
     label, key = given["label"], given["key"]
     bound = await blocks.find(label)
     if bound is None or not bound.can.skill:
-        raise ToolError(f'"{label}" is not a skill block. Skill blocks: {await _listed(blocks, _is_skill)}')
+        skills = await _listed(blocks, _is_skill)
+        raise ToolError(f'"{shortened(label)}" is not a skill block. Skill blocks: {skills}')
     return label, key
 
 

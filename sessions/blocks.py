@@ -50,12 +50,17 @@ class Bound:
         self._content = await self._get() or ""
 
     async def replace(self, content: str) -> None:
-        """Replace the text."""
+        """Replace the text; one that is over the limit may shrink what the provider has at that moment."""
         self._check_plain()
         text = checked_content(content, self._limits, self.label)
-        self.check(text)
         async with self._writing:
-            await settle(self._provider.set(text))
+            if not self._is_over(text):
+                await settle(self._provider.set(text))
+            elif isinstance(self._provider, StoredText):
+                await self._provider.set(text, check=partial(self.check, text))
+            else:
+                self.check(text, await self._get())
+                await settle(self._provider.set(text))
             self._content = text
 
     async def append(self, content: str) -> None:
@@ -73,9 +78,7 @@ class Bound:
             self._content = text
 
     async def set_entry(self, key: str, content: str, description: str | None) -> None:
-        """Write an entry of a block with keys."""
-        if not self.can.writable:
-            raise BlockReadOnlyError(self.label)
+        """Write an entry of a block with keys that is writable."""
         text = checked_content(content, self._limits, key)
         more = {"description": description} if self.can.skill and description is not None else {}
         async with self._writing:
@@ -94,11 +97,17 @@ class Bound:
         found: str | None = await settle(self._provider.search(query))
         return found
 
-    def check(self, content: str) -> None:
-        """Raise BlockTooLargeError for a text with more tokens than the block may have."""
+    def check(self, content: str, held: str | None = None) -> None:
+        """Raise BlockTooLargeError for a text of more tokens than the block may have, unless it has fewer than held."""
         most = self.config.max_tokens
-        if most is not None and (tokens := self._estimate(content)) > most:
+        if most is None or (tokens := self._estimate(content)) <= most:
+            return
+        if tokens >= self._estimate(held or ""):
             raise BlockTooLargeError(self.label, tokens, most)
+
+    def _is_over(self, content: str) -> bool:
+        most = self.config.max_tokens
+        return most is not None and self._estimate(content) > most
 
     async def _get(self) -> str | None:
         if self._provider is None:

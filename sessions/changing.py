@@ -9,7 +9,7 @@ import msgspec
 
 from eventstore.decoding import decode_json
 from eventstore.envelope import Envelope
-from eventstore.errors import InvalidCompactionError, MessageNotFoundError
+from eventstore.errors import InvalidCompactionError, MessageNotFoundError, told
 from eventstore.events import (
     CompactionAdded,
     Event,
@@ -124,10 +124,10 @@ class AddCompaction:
         if place is None or not path:
             missing = start if place is None else end
             raise InvalidCompactionError(
-                head.stream_id, f"there is no message {missing!r} to be an end of a compaction"
+                head.stream_id, f"there is no message {told(missing)} to be an end of a compaction"
             )
         if not lies_on(path, *place):
-            raise InvalidCompactionError(head.stream_id, f"message {start!r} is not on the path to {end!r}")
+            raise InvalidCompactionError(head.stream_id, f"message {told(start)} is not on the path to {told(end)}")
         added = CompactionAdded(id=new_id(), summary=self._summary, from_message_id=start, to_message_id=end)
         return [added], None
 

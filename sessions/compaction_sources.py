@@ -179,8 +179,9 @@ def _touches(event: object, ids: set[str]) -> bool:
 def _overlaps(tx: Tx, stream_no: int, span: Span, from_id: str, to_id: str) -> bool:
     """Whether a compaction covers one of the messages between two on some path on which both ranges would be shown."""
     start, end = place_of(tx, stream_no, from_id), place_of(tx, stream_no, to_id)
-    if start is None or end is None:
-        return True
+    # Both are there, since none of them was deleted.
+    assert start is not None
+    assert end is not None
     own, its = path_to_place(tx, stream_no, *end), path_to_place(tx, stream_no, span.to_run, span.to_ordinal)
     if lies_on(own, span.to_run, span.to_ordinal):
         return lies_on(its, *start)

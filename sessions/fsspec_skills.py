@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from eventstore.errors import NotSupportedError
-from sessions.skill_files import SUFFIX, SkillFiles
+from sessions.skill_files import SkillFiles
 
 
 class FsspecSkills(SkillFiles):
@@ -29,7 +29,7 @@ class FsspecSkills(SkillFiles):
         if not self._files.exists(self._root):
             return []
         start = len(self._root) + 1
-        return [path[start:] for path in self._files.find(self._root) if path.endswith(SUFFIX)]
+        return [path[start:] for path in self._files.find(self._root)]
 
     def _read(self, path: str) -> str | None:
         self._files.invalidate_cache()

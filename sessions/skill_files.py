@@ -41,7 +41,7 @@ class SkillFiles(abc.ABC):
 
     @abc.abstractmethod
     def _paths(self) -> Iterable[str]:
-        """The paths of all files, with / between names, relative to the place."""
+        """The paths of all files that may be skills, with / between names, relative to the place."""
 
     @abc.abstractmethod
     def _read(self, path: str) -> str | None:

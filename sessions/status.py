@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Literal
 
+from eventstore.limits import clean_text
 from sessions.providers import settle
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class LiveStatus:
 
     async def tell_error(self, error: BaseException) -> None:
         """Tell that something went wrong beside a write, which stands."""
-        text = str(error) or type(error).__name__
+        text = clean_text(str(error)) or type(error).__name__
         await self._publish({"type": ERROR, "sessionId": self._session_id, "error": text})
 
     async def _publish(self, frame: dict[str, Any]) -> None:

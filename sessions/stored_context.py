@@ -39,10 +39,19 @@ class StoredText:
         """The text; None when it was never set."""
         return await self._store.log.read(lambda tx: self._find(tx, find_stream(tx, self._stream_id)[0]))
 
-    async def set(self, content: str) -> None:
-        """Replace the text; the same text again writes nothing."""
+    async def set(self, content: str, *, check: Callable[[str | None], None] | None = None) -> None:
+        """Replace the text; the same text again writes nothing.
+
+        What `check` raises for the text that is there at the moment of writing, None for none, refuses it.
+        """
         text = self._checked(content)
-        await self._transact(lambda _held: text)
+
+        def replaced(held: str | None) -> str:
+            if check is not None:
+                check(held)
+            return text
+
+        await self._transact(replaced)
 
     async def append(self, content: str, *, check: Check | None = None) -> str:
         """Put a text behind the one that is there at the moment of writing, on a line of its own, and give the whole.

@@ -8,8 +8,14 @@ from typing import Any
 import msgspec
 
 from eventstore.decoding import decode_json
+from eventstore.errors import LONGEST_TOLD
+from eventstore.limits import clean_text
+from sessions.characters import cut_text
 
 NO_RESULTS = "No results found."
+
+LONGEST_ERROR = 2_000
+"""How many characters of an error a model is told; one of a provider may hold all that it was given."""
 
 Input = Mapping[str, Any]
 
@@ -29,12 +35,12 @@ class Tool(msgspec.Struct, frozen=True):
     async def execute(self, input: object) -> str:  # noqa: A002 - what it is called in the field
         """The answer for the model, a text, whatever the input is: an object, or its JSON as some APIs give it.
 
-        What goes wrong is told in the text.
+        What goes wrong is told in the text. Lone surrogates are replaced by U+FFFD, in the input and in the answer.
         """
         try:
-            return await self.run(_checked(input, self.input_schema))
+            return clean_text(await self.run(_checked(input, self.input_schema)))
         except Exception as error:  # noqa: BLE001 - the model gets to know of it, and may do better
-            return f"Error: {error}"
+            return clean_text(f"Error: {shortened(str(error), LONGEST_ERROR)}")
 
     def to_openai(self) -> dict[str, Any]:
         """The tool for the `tools` of OpenAI's Chat Completions API."""
@@ -44,6 +50,11 @@ class Tool(msgspec.Struct, frozen=True):
     def to_anthropic(self) -> dict[str, Any]:
         """The tool for the `tools` of Anthropic's Messages API."""
         return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
+
+
+def shortened(name: str, longest: int = LONGEST_TOLD) -> str:
+    """A name as an answer tells it: the beginning of a long one."""
+    return name if len(name) <= longest else f"{cut_text(name, longest)}…"
 
 
 def schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -69,4 +80,4 @@ def _checked(given: object, wanted: Mapping[str, Any]) -> Input:
     for name in wanted["required"]:
         if not isinstance(given.get(name), str):
             raise ToolError(f"{name} must be a string")
-    return given
+    return {**given, **{name: clean_text(given[name]) for name in wanted["required"]}}

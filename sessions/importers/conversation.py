@@ -171,6 +171,13 @@ class Problem(msgspec.Struct, frozen=True):
         return f"{self.file}{at}: {self.reason}"
 
 
+def problem_of(conversation: Conversation | RecordedConversation, reason: str, *, skipped: bool = False) -> Problem:
+    """A problem with a conversation, or with all of it, at the place where it was read."""
+    if isinstance(conversation, RecordedConversation):
+        return Problem(conversation.file, reason, skipped=skipped)
+    return Problem(conversation.file, reason, conversation.line, conversation.index, skipped)
+
+
 def session_id_of(format_name: str, source_id: str) -> str:
     """The id of the session that a conversation of a format becomes."""
     return f"{format_name}:{source_id}"

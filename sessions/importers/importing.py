@@ -10,14 +10,14 @@ from itertools import islice
 from typing import Final
 
 from eventstore.errors import ImportProblemError, InvalidArgumentError
-from sessions.importers.conversation import Conversation, Problem, RecordedConversation
+from sessions.importers.conversation import Conversation, Problem, RecordedConversation, problem_of
 from sessions.importers.decoding import UnreadableError
 from sessions.importers.format import AnyFormat, Found
 from sessions.importers.formats import choose_formats, conversations
-from sessions.importers.recording import Written, write_recorded
+from sessions.importers.recording import write_recorded
 from sessions.importers.refusing import REFUSALS
 from sessions.importers.rehearsing import Rehearsal
-from sessions.importers.report import ImportedSession, ImportReport
+from sessions.importers.report import ImportedSession, ImportReport, Written
 from sessions.importers.writing import write_conversation
 from sessions.store import Store
 
@@ -26,7 +26,7 @@ IN_FLIGHT: Final = 64
 READ_AHEAD: Final = 16
 """How many conversations one visit to the reading thread brings."""
 Progress = Callable[[int, str], object]
-Write = Callable[[Conversation], Awaitable[int]]
+Write = Callable[[Conversation], Awaitable[Written]]
 WriteRecorded = Callable[[RecordedConversation], Awaitable[Written]]
 Outcome = ImportedSession | Problem
 
@@ -44,7 +44,7 @@ async def import_file(
 
     `format` is the name of a format, or `auto` to tell each file's by what it holds. What cannot be read, or not be
     stored, is left out and reported; with `strict` it raises ImportProblemError, before anything is written when it
-    cannot be read. `dry_run` reports the same numbers and writes nothing. `progress` is called with the number of
+    cannot be read. `dry_run` reports what the import would and writes nothing. `progress` is called with the number of
     conversations done and the title, or else the id, of the latest. Problems and sessions are reported in the order
     of the source, and name a file by the path as it was given, below a folder by the path within it, and in a zip by
     the member behind the zip's path. Raises InvalidArgumentError for an unknown format or what is no path, and OSError
@@ -54,12 +54,12 @@ async def import_file(
     source = _checked_path(path)
     if strict:
         await asyncio.to_thread(_refuse_problems, source, formats)
+    write: Write = partial(write_conversation, store, strict=strict)
+    record: WriteRecorded = partial(write_recorded, store, strict=strict)
     if dry_run:
-        rehearsal = Rehearsal(store)
-        run = _Import(rehearsal.write, rehearsal.write_recorded, progress or _ignore, strict=strict)
-    else:
-        record = partial(write_recorded, store, strict=strict)
-        run = _Import(partial(write_conversation, store), record, progress or _ignore, strict=strict)
+        rehearsal = Rehearsal(store, strict=strict)
+        write, record = rehearsal.write, rehearsal.write_recorded
+    run = _Import(write, record, progress or _ignore, strict=strict)
     return _report(await run.of(_read(conversations(source, formats))))
 
 
@@ -134,8 +134,7 @@ class _Import:
         except (UnreadableError, *REFUSALS) as error:
             if self._strict:
                 raise
-            at = (conversation.line, conversation.index) if isinstance(conversation, Conversation) else (None, None)
-            return [Problem(conversation.file, f"refused: {error}", *at, skipped=True)]
+            return [problem_of(conversation, f"refused: {error}", skipped=True)]
         self._done += 1
         self._progress(self._done, conversation.title or conversation.source_id)
         imported = ImportedSession(
@@ -144,7 +143,7 @@ class _Import:
             title=conversation.title,
             parent_session_id=written.parent_session_id,
             messages=len(conversation.messages),
-            overlays=_overlays(conversation),
+            overlays=_overlays(conversation) - written.left_out,
             repaired_links=conversation.repaired_links,
             inserted=written.inserted,
         )
@@ -153,7 +152,7 @@ class _Import:
     async def _written(self, conversation: Conversation | RecordedConversation) -> Written:
         if isinstance(conversation, RecordedConversation):
             return await self._record(conversation)
-        return Written(await self._write(conversation), conversation.parent_session_id)
+        return await self._write(conversation)
 
 
 def _overlays(conversation: Conversation | RecordedConversation) -> int:

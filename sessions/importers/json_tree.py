@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from eventstore.errors import told
 from sessions.exporters.json_tree import FORMAT as MARK
 from sessions.exporters.json_tree import VERSION
 from sessions.importers.conversation import Conversation, Problem, SourceMessage
@@ -91,7 +92,7 @@ def _session(document: Document, entry: Entry, value: dict[str, Any]) -> Iterato
             overlays.append(msgspec.structs.asdict(compaction))
         else:
             yield document.problem(
-                entry, f"compaction {compaction.id!r} has no ends on one path, and is left out", skipped=False
+                entry, f"compaction {told(compaction.id)} has no ends on one path, and is left out", skipped=False
             )
     session = tree.session
     yield Conversation(

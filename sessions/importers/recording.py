@@ -8,33 +8,39 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Iterator
 from contextlib import aclosing
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
-
-from eventstore.events import LeafSelected, MessageAppended, SessionCreated
-from eventstore.heads import Head, WithMetadata
+from eventstore.errors import told
+from eventstore.events import SessionCreated
+from eventstore.heads import Head
+from eventstore.limits import check_id
 from eventstore.ports import Tx
-from projections.imports import Holder, find_records, imported
-from projections.paths import first_on, path_to
-from projections.stored import find_message, is_spent
-from sessions.appending import check_open
+from projections.imports import Holder, find_records
 from sessions.arguments import checked_session_id, checked_summary
-from sessions.importers.conversation import Problem, RecordedConversation, RecordedMessage, Usage
+from sessions.importers.beginning import session_created
+from sessions.importers.conversation import (
+    Overlay,
+    Problem,
+    RecordedConversation,
+    RecordedMessage,
+    problem_of,
+)
 from sessions.importers.decoding import UnreadableError
-from sessions.importers.naming import first_words, session_name
+from sessions.importers.naming import first_words
+from sessions.importers.piece import Item, Piece
 from sessions.importers.refusing import REFUSALS
+from sessions.importers.report import Written
 from sessions.importers.supplementing import (
+    AddOverlay,
+    CompleteMessage,
     Events,
     Late,
     Supplement,
-    add_overlay,
-    compaction_added,
-    update_message,
-    usage_added,
+    check_beside,
+    complete,
 )
 from sessions.message import accept
 from sessions.store import Store
@@ -46,24 +52,6 @@ PIECE_BYTES: Final = 2 << 20
 MANY: Final = 50_000
 """From so many messages on what is kept of each takes much memory, and a transaction gets a part of its bytes only."""
 PART: Final = 8
-
-
-class Written(msgspec.Struct, frozen=True):
-    """What became of a conversation: how much of it was new, the session that it belongs to, what was left out."""
-
-    inserted: int
-    parent_session_id: str | None
-    problems: tuple[Problem, ...] = ()
-
-
-class _Item(msgspec.Struct, frozen=True):
-    """A message that is ready to be written, with the texts of its overlays by their ids."""
-
-    message: RecordedMessage
-    json: bytes
-    value: dict[str, Any]
-    usage: Usage | None
-    summaries: dict[str, str]
 
 
 class Sharing:
@@ -94,26 +82,29 @@ async def write_recorded(store: Store, conversation: RecordedConversation, *, st
     its records were there is brought up to date, unless it was edited since. What the store refuses is left out and
     told, or raised when `strict`; what hangs on it hangs on its parent.
     """
-    return await _Recording(store, conversation, strict=strict).run()
+    return await Recording(store, conversation, strict=strict).run()
 
 
-class _Recording:
+class Recording:
+    """One conversation on its way into a store; what a dry run does otherwise are methods of their own."""
+
     def __init__(self, store: Store, conversation: RecordedConversation, *, strict: bool) -> None:
         self._store = store
         self._conversation = conversation
         self._strict = strict
         self._session_id = checked_session_id(conversation.session_id, store)
         self._sharing = Sharing(self._session_id)
-        self._inserted = 0
+        self._inserted = self._left_out = 0
         self._problems: list[Problem] = []
         self._supplements: list[Supplement] = []
         self._late: list[Late] = []
         self._unplaced: list[tuple[str, str]] = []
 
     async def run(self) -> Written:
+        """Read and write all of it."""
         # One piece is written while the next is read.
         writing: asyncio.Task[None] | None = None
-        latest: list[_Item] | None = None
+        latest: list[Item] | None = None
         try:
             async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
@@ -132,16 +123,62 @@ class _Recording:
         if latest is not None or not len(self._conversation.messages):
             await self._write(latest or [], is_last=True)
         for supplement in self._supplements:
-            await update_message(self._store, self._conversation.format, supplement)
+            await self._try(f"message {told(supplement.message.id)}", self._update(supplement))
         for late in self._late:
-            await add_overlay(self._store, self._conversation, late)
-        return Written(self._inserted, self._parent_session_id(), tuple(self._problems))
+            self._left_out += not await self._try(_of(late.overlay), self._add(late))
+        return Written(self._inserted, self._parent_session_id(), tuple(self._problems), self._left_out)
+
+    async def known(self, records: list[str]) -> dict[str, Holder]:
+        """Which of these records are held, and by which session."""
+        return await self._store.log.read(lambda tx: find_records(tx, self._conversation.format, records))
+
+    async def write(self, items: list[Item], *, is_last: bool) -> int:
+        """Write messages, and tell how many of them were still new."""
+
+        def decide(tx: Tx, head: Head) -> tuple[Events, int]:
+            return Piece(tx, head, self._conversation, items).events(self.created, is_last=is_last)
+
+        return int((await self._store.log.transact(self._session_id, decide)).result)
+
+    async def update(self, completed: CompleteMessage) -> None:
+        """Bring a message up to date where it is."""
+        await self._store.log.transact(completed.session_id, completed)
+
+    async def add(self, overlay: AddOverlay) -> None:
+        """Let a summary stand for the path to a message; raises InvalidCompactionError."""
+        await self._store.log.transact(self._session_id, overlay)
+
+    async def _try(self, what: str, doing: Awaitable[None]) -> bool:
+        """Whether something could be done; what the store refuses is told, or raised when strict."""
+        try:
+            await doing
+        except (UnreadableError, *REFUSALS) as error:
+            self._refuse(what, error)
+            return False
+        return True
+
+    def _refuse(self, what: str, error: Exception) -> None:
+        if self._strict:
+            raise error
+        self._problems.append(problem_of(self._conversation, f"{what} refused: {error}"))
+
+    async def _update(self, supplement: Supplement) -> None:
+        name, limits = self._conversation.format, self._store.limits
+        await self.update(await asyncio.to_thread(complete, name, supplement, limits))
+
+    async def _add(self, late: Late) -> None:
+        summary = await asyncio.to_thread(self._summary, late.overlay)
+        await self.add(AddOverlay(self._conversation.format, late.overlay.id, late.to_message_id, summary))
+
+    def _summary(self, overlay: Overlay) -> str:
+        check_id(overlay.id, "id", self._store.limits)
+        return checked_summary(overlay.read(), self._session_id, self._store.limits)
 
     def _parent_session_id(self) -> str | None:
         elsewhere = self._sharing.elsewhere
         return self._conversation.parent_session_id or (None if elsewhere is None else elsewhere[0])
 
-    async def _pieces(self) -> AsyncGenerator[list[_Item], None]:
+    async def _pieces(self) -> AsyncGenerator[list[Item], None]:
         """What is new, in pieces that are never empty."""
         messages = iter(self._conversation.messages)
         while fresh := await self._next_new(messages):
@@ -151,11 +188,10 @@ class _Recording:
 
     async def _next_new(self, messages: Iterator[RecordedMessage]) -> deque[RecordedMessage]:
         """The new ones of the next messages, which are passed over until some are new; empty at the end."""
-        name = self._conversation.format
         while page := await asyncio.to_thread(lambda: list(islice(messages, PAGE))):
             records = [record for one in page for record in (*one.records, *one.results)]
             records += [overlay.id for one in page for overlay in one.overlays]
-            known = await self._store.log.read(lambda tx: find_records(tx, name, records))  # noqa: B023 - at once
+            known = await self.known(records)
             names = frozenset(known)
             fresh = deque(one for one in page if self._is_new(one, known, names))
             if fresh:
@@ -172,14 +208,14 @@ class _Recording:
             if overlay.id in known:
                 continue
             if holder.session_id == self._session_id:
-                self._late.append(Late(overlay.id, message.id, overlay.read()))
+                self._late.append(Late(overlay, message.id))
             else:
                 self._unplaced.append((overlay.id, overlay.read()))
         return False
 
-    def _load(self, fresh: deque[RecordedMessage]) -> list[_Item]:
+    def _load(self, fresh: deque[RecordedMessage]) -> list[Item]:
         """The content of the first of these messages, as much as one transaction takes."""
-        items: list[_Item] = []
+        items: list[Item] = []
         size = 0
         most = PIECE_BYTES if len(self._conversation.messages) < MANY else PIECE_BYTES // PART
         while fresh and size < most:
@@ -187,25 +223,27 @@ class _Recording:
             try:
                 content = message.read(None)
                 accepted = accept(content.message, self._store.limits)
-                limits = self._store.limits
-                summaries = {one.id: checked_summary(one.read(), self._session_id, limits) for one in message.overlays}
+                check_beside(message, content, self._store.limits)
             except (UnreadableError, *REFUSALS) as error:
-                if self._strict:
-                    raise
-                self._problems.append(Problem(self._conversation.file, f"message {message.id!r} refused: {error}"))
+                self._refuse(f"message {told(message.id)}", error)
+                self._left_out += len(message.overlays)
                 continue
-            items.append(_Item(message, accepted.json, content.message, content.usage, summaries))
+            summaries: dict[str, str] = {}
+            for overlay in message.overlays:
+                try:
+                    summaries[overlay.id] = self._summary(overlay)
+                except (UnreadableError, *REFUSALS) as error:
+                    self._refuse(_of(overlay), error)
+                    self._left_out += 1
+            items.append(Item(message, accepted.json, content.message, content.usage, summaries))
             size += len(accepted.json)
         return items
 
-    async def _write(self, items: list[_Item], *, is_last: bool) -> None:
-        def decide(tx: Tx, head: Head) -> tuple[Events, int]:
-            return _Piece(tx, head, self._conversation, items).events(self._created, is_last=is_last)
+    async def _write(self, items: list[Item], *, is_last: bool) -> None:
+        self._inserted += await self.write(items, is_last=is_last)
 
-        committed = await self._store.log.transact(self._session_id, decide)
-        self._inserted += committed.result
-
-    def _created(self) -> SessionCreated:
+    def created(self) -> SessionCreated:
+        """The event that the session begins with."""
         conversation, elsewhere = self._conversation, self._sharing.elsewhere
         title = conversation.title or first_words(conversation.opening or "") or conversation.source_id
         metadata: dict[str, Any] = dict(conversation.metadata)
@@ -213,77 +251,9 @@ class _Recording:
             metadata["continues"] = {"session_id": elsewhere[0], "message_id": elsewhere[1]}
         if self._unplaced:
             metadata["summaries"] = [{"id": one, "summary": summary} for one, summary in self._unplaced]
-        return SessionCreated(
-            name=session_name(title, self._store.limits),
-            parent_session_id=self._parent_session_id(),
-            model=conversation.model,
-            source=conversation.format,
-            created_at=conversation.created_at,
-            metadata=metadata,
-        )
+        parent = self._parent_session_id()
+        return session_created(self._store, conversation, title, parent_session_id=parent, metadata=metadata)
 
 
-class _Piece:
-    """The decision on some messages, made inside the write transaction."""
-
-    def __init__(self, tx: Tx, head: Head, conversation: RecordedConversation, items: list[_Item]) -> None:
-        self._tx = tx
-        self._head = head
-        self._conversation = conversation
-        self._items = items
-        # For each message that is added its root if that is added too, else the stored message that it is below.
-        self._anchors: dict[str, str] = {}
-        self._tip = check_open(tx, head)
-
-    def events(self, created: Callable[[], SessionCreated], *, is_last: bool) -> tuple[Events, int]:
-        name, anchors = self._conversation.format, self._anchors
-        events: Events = [] if self._head.version else [created()]
-        known = find_records(self._tx, name, [record for item in self._items for record in item.message.records])
-        latest = None
-        for item in self._items:
-            message = item.message
-            if any(record in known for record in message.records) or self._is_taken(message.id):
-                continue
-            under = self._nearest(message.parent_id)
-            anchors[message.id] = message.id if under is None else anchors.get(under, under)
-            latest = message.id
-            appended = MessageAppended(raw=msgspec.Raw(item.json), parent_id=under)
-            # What it would be decoded to again, for every projection that asks.
-            vars(appended)["message"] = item.value
-            events.append(WithMetadata(appended, imported(name, (*message.records, *message.results))))
-            if item.usage is not None:
-                events.append(usage_added(item.usage))
-            for overlay_id, summary in item.summaries.items():
-                first = self._root(message.id)
-                events.append(compaction_added(name, overlay_id, summary, (first, message.id)))
-        leaf = self._conversation.leaf_id
-        if is_last and latest is not None and leaf is not None and leaf != latest and self._is_there(leaf):
-            events.append(LeafSelected(message_id=leaf))
-        return events, len(anchors)
-
-    def _root(self, message_id: str) -> str:
-        """The root of a message that is added."""
-        anchor = self._anchors[message_id]
-        if anchor in self._anchors:
-            return anchor
-        first = first_on(self._tx, self._head.stream_no, path_to(self._tx, self._head.stream_no, anchor) or [])
-        return anchor if first is None else first.id
-
-    def _nearest(self, parent_id: str | None) -> str | None:
-        """The nearest message above that is there, to hang on; None when another session has the parent."""
-        while parent_id is not None and not self._is_there(parent_id):
-            holder = find_records(self._tx, self._conversation.format, [parent_id]).get(parent_id)
-            if holder is not None and holder.stream_no != self._head.stream_no:
-                return None
-            parent_id = self._conversation.messages.parent_of(parent_id)
-        return parent_id
-
-    def _is_there(self, message_id: str) -> bool:
-        if message_id in self._anchors:
-            return True
-        return self._head.version > 0 and find_message(self._tx, self._head.stream_no, message_id) is not None
-
-    def _is_taken(self, message_id: str) -> bool:
-        if self._is_there(message_id):
-            return True
-        return self._tip.spent > 0 and is_spent(self._tx, self._head.stream_no, message_id)
+def _of(overlay: Overlay) -> str:
+    return f"compaction {told(overlay.id)}"

@@ -7,10 +7,24 @@ import msgspec
 from sessions.importers.conversation import Problem
 
 
+class Written(msgspec.Struct, frozen=True):
+    """What became of one conversation.
+
+    `inserted` is how many of its messages were new and `left_out` how many of its summaries could not be taken; these
+    are among the `problems` too. `parent_session_id` is the session that it belongs to.
+    """
+
+    inserted: int
+    parent_session_id: str | None = None
+    problems: tuple[Problem, ...] = ()
+    left_out: int = 0
+
+
 class ImportedSession(msgspec.Struct, frozen=True, kw_only=True):
     """One conversation of the source and the session that it became.
 
-    `messages` is how many the conversation has, `inserted` how many of them the store did not hold before.
+    `messages` is how many the conversation has, `inserted` how many of them the store did not hold before. `overlays`
+    are its summaries, without those that could not be taken.
     """
 
     session_id: str

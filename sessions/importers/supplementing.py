@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from eventstore.decoding import decode_json
+from eventstore.errors import InvalidCompactionError
 from eventstore.events import CompactionAdded, Event, MessageUpdated, UsageAdded
 from eventstore.heads import Head, WithMetadata
+from eventstore.limits import Limits, check_id
 from eventstore.ports import Tx
 from eventstore.same import same_json
 from projections.imports import Holder, find_records, imported
 from projections.paths import first_on, path_to
 from projections.stored import find_message
 from sessions.appending import check_open
-from sessions.importers.conversation import Content, RecordedConversation, RecordedMessage, Usage
-from sessions.message import accept
-from sessions.store import Store
+from sessions.importers.conversation import Content, Overlay, RecordedMessage, Usage
+from sessions.message import accept, checked_title
 
 Events = list[Event | WithMetadata]
 
@@ -31,11 +30,18 @@ class Supplement(msgspec.Struct, frozen=True):
 
 
 class Late(msgspec.Struct, frozen=True):
-    """A summary of the path to a message that is stored."""
+    """A summary of the path to a message that is held."""
 
-    id: str
+    overlay: Overlay
     to_message_id: str
-    summary: str
+
+
+def check_beside(message: RecordedMessage, content: Content, limits: Limits) -> None:
+    """Check what is stored beside a message; raises InvalidArgumentError or LimitExceededError."""
+    for record in (*message.records, *message.results):
+        check_id(record, "record", limits)
+    if content.usage is not None and content.usage.model is not None:
+        checked_title(content.usage.model, "model", limits)
 
 
 def usage_added(usage: Usage) -> UsageAdded:
@@ -51,41 +57,58 @@ def compaction_added(format_name: str, overlay_id: str, summary: str, ends: tupl
     return WithMetadata(added, imported(format_name, [overlay_id]))
 
 
-async def update_message(store: Store, format_name: str, supplement: Supplement) -> None:
-    """Bring a message up to date in the session that holds it; one that was edited or deleted there stays as it is."""
+def complete(format_name: str, supplement: Supplement, limits: Limits) -> CompleteMessage:
+    """Read what a message is now; raises what the store says to something that it cannot hold."""
     message = supplement.message
-    before, after = await asyncio.to_thread(lambda: (message.read(supplement.known), message.read(None)))
+    before, after = message.read(supplement.known), message.read(None)
     # Where its first record was not there yet, it was stored under the id of another.
     stored_id = str(before.message["id"])
-    now = accept({**after.message, "id": stored_id}, store.limits).json
+    check_beside(message, after, limits)
+    json = accept({**after.message, "id": stored_id}, limits).json
     new = [record for record in (*message.records, *message.results) if record not in supplement.known]
+    return CompleteMessage(format_name, supplement.holder.session_id, stored_id, before, after, json, new)
 
-    def decide(tx: Tx, head: Head) -> tuple[Events, None]:
+
+class CompleteMessage(msgspec.Struct, frozen=True):
+    """Decides to bring a message up to date in its session; one that was edited or deleted there stays as it is."""
+
+    format: str
+    session_id: str
+    message_id: str
+    before: Content
+    after: Content
+    json: bytes
+    new: list[str]
+
+    def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
+        """Decide inside the write transaction."""
         check_open(tx, head)
-        stored = find_message(tx, head.stream_no, stored_id)
-        if stored is None or find_records(tx, format_name, new):
+        stored = find_message(tx, head.stream_no, self.message_id)
+        if stored is None or find_records(tx, self.format, self.new):
             return [], None
-        if not same_json(decode_json(stored.content).get("parts"), before.message["parts"]):
+        if not same_json(decode_json(stored.content).get("parts"), self.before.message["parts"]):
             return [], None
-        updated = WithMetadata(MessageUpdated(raw=msgspec.Raw(now)), imported(format_name, new))
-        return [updated, *_used_more(before, after)], None
-
-    await store.log.transact(supplement.holder.session_id, decide)
+        updated = WithMetadata(MessageUpdated(raw=msgspec.Raw(self.json)), imported(self.format, self.new))
+        return [updated, *_used_more(self.before, self.after)], None
 
 
-async def add_overlay(store: Store, conversation: RecordedConversation, late: Late) -> None:
-    """Let a summary stand for all of the path to a message, if both are there."""
+class AddOverlay(msgspec.Struct, frozen=True):
+    """Decides that a summary stands for all of the path to a message."""
 
-    def decide(tx: Tx, head: Head) -> tuple[Events, None]:
+    format: str
+    id: str
+    to_message_id: str
+    summary: str
+
+    def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
+        """Decide inside the write transaction; raises InvalidCompactionError when the message is not there."""
         check_open(tx, head)
-        path = path_to(tx, head.stream_no, late.to_message_id)
-        first = first_on(tx, head.stream_no, path or [])
-        if first is None or find_records(tx, conversation.format, [late.id]):
+        first = first_on(tx, head.stream_no, path_to(tx, head.stream_no, self.to_message_id) or [])
+        if first is None:
+            raise InvalidCompactionError(head.stream_id, "the message that it ends at is not there")
+        if find_records(tx, self.format, [self.id]):
             return [], None
-        ends = first.id, late.to_message_id
-        return [compaction_added(conversation.format, late.id, late.summary, ends)], None
-
-    await store.log.transact(conversation.session_id, decide)
+        return [compaction_added(self.format, self.id, self.summary, (first.id, self.to_message_id))], None
 
 
 def _used_more(before: Content, after: Content) -> Events:

@@ -2,78 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+
 import msgspec
 
-from eventstore.errors import ParentNotFoundError
-from eventstore.events import Event, LeafSelected, MessageAppended, SessionCreated
+from eventstore.events import Event, LeafSelected, MessageAppended
 from eventstore.heads import Head
 from eventstore.ports import Tx
 from projections.message import message_text
 from projections.stored import find_message, is_spent
 from sessions.appending import check_open
 from sessions.arguments import checked_session_id
-from sessions.importers.compactions import compaction_events
-from sessions.importers.conversation import Conversation
-from sessions.importers.naming import first_words, session_name
+from sessions.importers.beginning import session_created
+from sessions.importers.compactions import Compactions
+from sessions.importers.conversation import Conversation, Problem
+from sessions.importers.naming import first_words
+from sessions.importers.report import Written
 from sessions.message import accept
 from sessions.store import Store
 
 
-async def write_conversation(store: Store, conversation: Conversation) -> int:
-    """Store what is not there yet of a conversation, in one transaction; returns the number of new messages.
+class Added(msgspec.Struct, frozen=True):
+    """What is added to a session: its messages with their parents, the ids of compactions; and what is left out."""
+
+    parents: Mapping[str, str | None] = {}
+    compactions: Set[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+
+
+NOTHING = Added()
+
+
+async def write_conversation(store: Store, conversation: Conversation, *, strict: bool = False) -> Written:
+    """Store what is not there yet of a conversation, in one transaction.
 
     The session is named by the title, or else by the beginning of what a user first said. When messages are added, the
     source's current leaf becomes the tip; a conversation without new ones changes nothing, whatever a person has
-    selected since. What was deleted stays deleted, and what is new below it hangs on what is left above.
+    selected since. What was deleted stays deleted, and what is new below it hangs on what is left above. A compaction
+    that cannot be stored is left out and told, or raised when `strict`; of anything else the whole is refused.
     """
-    session_id = checked_session_id(conversation.session_id, store)
-    name = session_name(conversation.title or _first_words(conversation), store.limits)
-    messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
+    writing = WriteConversation(store, conversation, strict=strict)
+    return writing.written((await store.log.transact(writing.session_id, writing)).result)
 
-    parents = {message.id: parent_id for message, parent_id in messages}
 
-    def decide(tx: Tx, head: Head) -> tuple[list[Event], int]:
+class WriteConversation:
+    """Decides the events that are not there yet of a conversation; the result is what they add.
+
+    `before` is what is added by others that were decided and will not be written, as in a dry run; the result has it
+    too.
+    """
+
+    def __init__(self, store: Store, conversation: Conversation, *, strict: bool, before: Added = NOTHING) -> None:
+        self.session_id = checked_session_id(conversation.session_id, store)
+        self._conversation = conversation
+        self._before = before
+        self._created = session_created(
+            store,
+            conversation,
+            conversation.title or _first_words(conversation),
+            parent_session_id=conversation.parent_session_id,
+            metadata=conversation.metadata,
+        )
+        self._messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
+        self._parents = {message.id: parent_id for message, parent_id in self._messages}
+        self._compactions = Compactions(conversation, store.limits, strict=strict)
+
+    def __call__(self, tx: Tx, head: Head) -> tuple[list[Event], Added]:
+        """Decide inside the write transaction; raises SessionDeletedError."""
         check_open(tx, head)
-        events: list[Event] = []
-        added: dict[str, str | None] = {}
-
-        def is_stored(message_id: str) -> bool:
-            return head.version > 0 and find_message(tx, head.stream_no, message_id) is not None
+        events: list[Event] = [] if head.version > 0 else [self._created]
+        added = dict(self._before.parents)
 
         def was_deleted(message_id: str) -> bool:
             return head.version > 0 and is_spent(tx, head.stream_no, message_id)
 
-        if head.version == 0:
-            parent_id = conversation.parent_session_id
-            events.append(
-                SessionCreated(
-                    name=name,
-                    parent_session_id=parent_id,
-                    model=conversation.model,
-                    source=conversation.format,
-                    created_at=conversation.created_at,
-                    metadata=conversation.metadata,
-                )
-            )
         tip = None
-        for message, parent_id in messages:
-            if message.id in added or is_stored(message.id) or was_deleted(message.id):
+        for message, parent_id in self._messages:
+            is_stored = head.version > 0 and find_message(tx, head.stream_no, message.id) is not None
+            if message.id in added or is_stored or was_deleted(message.id):
                 continue
             under = parent_id
             while under is not None and was_deleted(under):
-                under = parents.get(under)
-            if under is not None and under not in added and not is_stored(under):
-                raise ParentNotFoundError(session_id, under)
+                under = self._parents.get(under)
             events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=under))
             added[message.id] = under
             tip = message.id
-        if added and conversation.leaf_id not in (None, tip) and not was_deleted(str(conversation.leaf_id)):
-            events.append(LeafSelected(message_id=str(conversation.leaf_id)))
-        events += compaction_events(tx, head, conversation.overlays, added)
-        return events, len(added)
+        leaf_id = self._conversation.leaf_id
+        if tip is not None and leaf_id is not None and leaf_id != tip and not was_deleted(leaf_id):
+            events.append(LeafSelected(message_id=leaf_id))
+        compactions, problems = self._compactions.events(tx, head, added, self._before.compactions)
+        ids = self._before.compactions | {one.id for one in compactions}
+        return [*events, *compactions], Added(added, ids, tuple(problems))
 
-    committed = await store.log.transact(session_id, decide)
-    return int(committed.result)
+    def written(self, added: Added) -> Written:
+        """What became of the conversation."""
+        inserted = len(added.parents) - len(self._before.parents)
+        parent_id = self._conversation.parent_session_id
+        return Written(inserted, parent_id, added.problems, left_out=len(added.problems))
 
 
 def _first_words(conversation: Conversation) -> str:

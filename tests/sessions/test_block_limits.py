@@ -86,13 +86,43 @@ async def test_fork_with_a_block_over_its_limit(store: Store) -> None:
     block = await memory(fork)
     assert (block.content, block.tokens, block.max_tokens) == ("x" * 1_200, 300, 100)
     assert "MEMORY [300% — 300/100 tokens] [writable]" in await fork.freeze_system_prompt()
-    assert await refusals(fork, "x" * 1_000, "x") == [("memory", 250, 100), ("memory", 301, 100)]
+    assert await refusals(fork, "y" * 1_200, "x") == [("memory", 300, 100), ("memory", 301, 100)]
     assert (await memory(fork)).content == "x" * 1_200
     tool = (await fork.tools())["set_context"]
     assert (
         await tool.execute({"label": "memory", "content": "x" * 200}) == "Written to memory. Usage: 50% (50/100 tokens)"
     )
     assert (await memory(limited(store, "source"))).tokens == 300
+
+
+@pytest.mark.parametrize("kept_by", KEPT_BY)
+async def test_block_over_its_limit_can_be_made_smaller(store: Store, kept_by: str) -> None:
+    """A block over its limit takes a smaller text that is over it too, from the tool as well, none as large (CTX-1)."""
+    provider = KEPT_BY[kept_by](store)
+    await limited(store, max_tokens=None, provider=provider).replace_context_block("memory", "x" * 1_200)
+    session = limited(store, provider=provider)
+    tool = (await session.tools())["set_context"]
+    assert (await session.replace_context_block("memory", "x" * 1_000)).tokens == 250
+    assert await refusals(session, "y" * 1_000, "x") == [("memory", 250, 100), ("memory", 251, 100)]
+    answer = await tool.execute({"label": "memory", "content": "x" * 800})
+    assert answer == "Written to memory. Usage: 200% (200/100 tokens)"
+    assert await answers(session, "x" * 1_000, "x") == [
+        'Error: Block "memory" exceeds maxTokens: 250 > 100',
+        'Error: Block "memory" exceeds maxTokens: 201 > 100',
+    ]
+    assert (await session.replace_context_block("memory", "x" * 400)).tokens == 100
+    assert await refusals(session, "x" * 404, "x") == [("memory", 101, 100), ("memory", 101, 100)]
+    assert (await memory(limited(store, provider=provider))).content == "x" * 400
+
+
+async def test_what_shrinks_is_what_is_stored(store: Store) -> None:
+    """Whether a text makes a block smaller is judged on what the store holds at that moment (CTX-1)."""
+    await limited(store, max_tokens=None).replace_context_block("memory", "x" * 1_200)
+    here, there = limited(store), limited(store)
+    assert (await memory(here)).tokens == (await memory(there)).tokens == 300
+    await there.replace_context_block("memory", "x" * 400)
+    assert await refusals(here, "x" * 800, "x") == [("memory", 200, 100), ("memory", 101, 100)]
+    assert (await memory(limited(store))).tokens == 100
 
 
 async def test_block_that_is_added_later_has_its_limit(store: Store) -> None:
@@ -103,6 +133,6 @@ async def test_block_that_is_added_later_has_its_limit(store: Store) -> None:
     await session.remove_context("memory")
     block = await session.add_context("memory", max_tokens=50)
     assert (block.tokens, block.max_tokens) == (95, 50)
-    assert await refusals(session, "x" * 300, "x") == [("memory", 75, 50), ("memory", 96, 50)]
+    assert await refusals(session, "y" * 380, "x") == [("memory", 95, 50), ("memory", 96, 50)]
     assert (await memory(session)).tokens == 95
     assert (await session.replace_context_block("memory", "x" * 200)).tokens == 50

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from eventstore.errors import InvalidMessageError, LimitExceededError
 from replay import rebuild, verify
-from sessions import Message, Session, SessionManager, Store
+from sessions import Message, Session, SessionManager, Store, StoredSession
 from sessions.exporters import FORMATS
+from tests.sessions.compactions import Frames
 from tests.sessions.exporters.exports import exported
 from tests.sessions.talk import collect, ids, said
 
@@ -92,6 +94,62 @@ async def test_lookups_are_cleaned_alike(session: Session) -> None:
     await session.select_leaf("m\ud800")
     assert ids(await collect(session.history())) == ["m\ufffd"]
     assert await session.get_path_length("m\udc00x") == 3
+
+
+async def test_status_frames_have_the_id_that_is_stored(store: Store) -> None:
+    """Frames of a session go to the channel of its id as it is stored, and can be sent (SQL-3)."""
+    frames = Frames()
+    for session in (
+        Session.create(store).for_session("s\ud800"),
+        SessionManager(store).get_session("s\ud800"),
+        Session.create(StoredSession(store, "s\ud800")),
+    ):
+        await session.with_publisher(frames).append_message(said("m"))
+        channel, frame = frames.sent[-1]
+        assert (channel, frame["sessionId"], session.session_id) == ("session:s\ufffd", "s\ufffd", "s\ufffd")
+
+
+async def test_error_frames_can_be_sent(session: Session) -> None:
+    """What a function says of its failure is told in a frame that can be sent, whatever it says (SQL-3)."""
+    frames = Frames()
+
+    def fail(_messages: list[Message], _context: object) -> None:
+        raise ValueError("no \ud800")
+
+    session.with_publisher(frames).on_compaction(fail)
+    await session.append_message(said("m"))
+    with pytest.raises(ValueError, match="no"):
+        await session.compact()
+    (error,) = (frame for _, frame in frames.sent if "error" in frame)
+    assert error["error"] == "no \ufffd"
+
+
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        ({"type": "text", "a\ud800": {"b\udc00": object()}}, "parts[0].a\ufffd.b\ufffd"),
+        ({"type": "text", "a\ud800": dict.fromkeys(("\ud800", "\udc00"))}, "parts[0].a\ufffd"),
+        ({"type": "text", "k" * 1_000: object()}, "parts[0]." + "k" * 1_000),
+    ],
+    ids=["value", "keys", "long"],
+)
+async def test_path_of_a_bad_value_can_be_sent(session: Session, part: dict[str, Any], path: str) -> None:
+    """The path of a bad value has no lone surrogates, and of a long one the error tells the beginning (SQL-3)."""
+    with pytest.raises(InvalidMessageError) as refused:
+        await session.append_message({"id": "m", "role": "user", "parts": [part]})
+    assert refused.value.path == path
+    assert len(str(refused.value).encode()) < 500
+
+
+async def test_path_of_what_is_too_deep_can_be_sent(session: Session) -> None:
+    """The path to what is nested too deep has no lone surrogates (SQL-3)."""
+    deep: object = {"x": 1}
+    for _ in range(250):
+        deep = {"\ud800": deep}
+    with pytest.raises(LimitExceededError) as refused:
+        await session.append_message({"id": "m", "role": "user", "parts": [{"type": "data", "deep": deep}]})
+    assert refused.value.path.startswith("parts[0].deep.\ufffd.\ufffd")
+    assert len(str(refused.value).encode()) < 500
 
 
 async def test_metadata_is_cleaned(session: Session) -> None:

@@ -99,6 +99,11 @@ async def test_label_without_a_block_is_told_with_those_there_are(tools: dict[st
         assert answer.endswith(f"blocks: {labels}")
 
 
+async def test_writing_promises_no_other_conversation(tools: dict[str, Tool]) -> None:
+    """What the tool for writing says of a block holds of one that a session has for itself, too."""
+    assert "conversation" not in tools["set_context"].description
+
+
 async def test_tools_see_blocks_that_came_later(store: Store) -> None:
     """Tools work on the blocks as they are when they are called, and name those that there were when they were made."""
     session = Session.create(store).with_context("memory")

@@ -11,9 +11,10 @@ import pytest
 from eventstore.errors import ImportProblemError, InvalidArgumentError, InvalidMessageError, LimitExceededError
 from sessions import Session, SessionManager, open_store
 from sessions.importers import Conversation, import_file, importing
+from sessions.importers.report import Written
 from sessions.store import Store
 
-Write = Callable[[Store, Conversation], Awaitable[int]]
+Write = Callable[..., Awaitable[Written]]
 
 
 def conversation(name: str, *texts: str, **more: object) -> dict[str, Any]:
@@ -165,13 +166,13 @@ async def test_many_are_written_at_a_time_and_reported_in_order(
     running: list[str] = []
     most = 0
 
-    async def write(_: Store, one: Conversation) -> int:
+    async def write(_: Store, one: Conversation, **_more: object) -> Written:
         nonlocal most
         running.append(one.source_id)
         most = max(most, len(running))
         await asyncio.sleep(0.05 if one.source_id.endswith("0") else 0.005)
         running.remove(one.source_id)
-        return 0
+        return Written(0)
 
     write_with(monkeypatch, write)
     names = [str(number) for number in range(300)]
@@ -186,14 +187,14 @@ async def test_one_session_is_never_written_by_two(tmp_path: Path, monkeypatch: 
     written: list[str | None] = []
     running = 0
 
-    async def write(_: Store, one: Conversation) -> int:
+    async def write(_: Store, one: Conversation, **_more: object) -> Written:
         nonlocal running
         running += 1
         assert running == 1
         await asyncio.sleep(0.001)
         running -= 1
         written.append(one.title)
-        return 0
+        return Written(0)
 
     write_with(monkeypatch, write)
     titles = [str(number) for number in range(20)]
@@ -206,14 +207,14 @@ async def test_error_stops_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """An error of the store is raised as it is, and what was still being written is cancelled first."""
     ended: list[str] = []
 
-    async def write(_: Store, one: Conversation) -> int:
+    async def write(_: Store, one: Conversation, **_more: object) -> Written:
         if one.source_id == "3":
             raise OSError("the disk is full")
         try:
             await asyncio.sleep(60)
         finally:
             ended.append(one.source_id)
-        return 0
+        return Written(0)
 
     write_with(monkeypatch, write)
     async with open_store("sqlite://") as store:
@@ -228,7 +229,7 @@ async def test_strict_import_raises_a_refusal(
 ) -> None:
     """In a strict import the store's refusal of a conversation is raised instead of reported."""
 
-    async def write(_: Store, __: Conversation) -> int:
+    async def write(_: Store, __: Conversation, **_more: object) -> Written:
         raise error
 
     write_with(monkeypatch, write)
@@ -241,10 +242,10 @@ async def test_cancelled_import_leaves_no_task(tmp_path: Path, monkeypatch: pyte
     """Cancelling an import cancels what it was writing and leaves nothing running."""
     started = asyncio.Event()
 
-    async def write(_: Store, __: Conversation) -> int:
+    async def write(_: Store, __: Conversation, **_more: object) -> Written:
         started.set()
         await asyncio.sleep(60)
-        return 0
+        return Written(0)
 
     write_with(monkeypatch, write)
     async with open_store("sqlite://") as store:

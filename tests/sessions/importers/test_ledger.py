@@ -212,6 +212,22 @@ async def test_compaction_comes_once(tmp_path: Path) -> None:
     assert [message.id for message in history] == ["compaction_cs", "v"]
 
 
+async def test_compaction_behind_another_message_comes_once(tmp_path: Path) -> None:
+    """A summary that a later file has behind a message that is new, or was deleted here, is not stored again."""
+    start, more = [user("u", None), assistant("a", "u")], [user("v", "a"), BOUNDARY, SUMMARY]
+    for deleted in ([], ["u", "a"]):
+        async with open_store("sqlite://") as store:
+            session = Session.create(store).for_session(A)
+            await import_file(store, write(tmp_path / "1.jsonl", *of("A", [*start, BOUNDARY, SUMMARY])))
+            before = [one.id for one in await session.get_compactions()]
+            assert before == ["cs"]
+            await session.delete_messages(deleted)
+            report = await import_file(store, write(tmp_path / "2.jsonl", *of("A", [*start, *more])))
+            assert (report.problems, [one.inserted for one in report.sessions]) == ([], [1])
+            after = [(one.id, one.to_message_id) for one in await session.get_compactions()]
+            assert after == ([] if deleted else [("cs", "a")])
+
+
 async def test_compaction_of_what_another_session_holds_is_kept_beside(tmp_path: Path) -> None:
     """A summary of messages that are in the parent session leaves that alone and is kept with the new session."""
     async with open_store("sqlite://") as store:
