@@ -23,6 +23,7 @@ from benchmarks.floors import Floor
 from benchmarks.ours import Ours
 from benchmarks.rounds import Contestant, race, rates
 from sessions.importers import import_file
+from sessions.importers.formats import choose_formats, conversations
 
 GROUP = 1_000
 
@@ -37,11 +38,12 @@ def test_import(benchmark: BenchmarkFixture, post: Post, runner: asyncio.Runner,
     def open_ours() -> Ours:
         return Ours(runner, folder / f"ours-{next(numbers)}.db")
 
-    def importing(*, dry_run: bool) -> Contestant[Ours]:
-        def run(ours: Ours) -> None:
-            ours.run(import_file(ours.store, source, dry_run=dry_run))
+    def write(ours: Ours) -> None:
+        ours.run(import_file(ours.store, source))
 
-        return Contestant(open_ours, run, Ours.close)
+    def read(_: None) -> None:
+        for _found in conversations(str(source), choose_formats("auto")):
+            pass
 
     appends = stored(open_ours, source)
     groups = [appends[start : start + GROUP] for start in range(0, len(appends), GROUP)]
@@ -52,8 +54,8 @@ def test_import(benchmark: BenchmarkFixture, post: Post, runner: asyncio.Runner,
 
     us, reading, f2 = race(
         benchmark,
-        importing(dry_run=False),
-        importing(dry_run=True),
+        Contestant(open_ours, write, Ours.close),
+        Contestant(lambda: None, read),
         Contestant(lambda: Floor(folder / f"floor-{next(numbers)}.db"), insert, Floor.close),
     )
     count = len(appends)

@@ -116,11 +116,9 @@ class SearchIndex(Projection):
         for envelope in envelopes:
             event = envelope.event
             if isinstance(event, MessageAppended):
-                lag.count(envelope.position, len(bytes(event.raw)))
+                lag.append(envelope, event)
             else:
-                if isinstance(event, MessageUpdated):
-                    # Wherever its row is; that it may be in the index only makes it catch up sooner.
-                    lag.bytes += len(bytes(event.raw))
+                lag.change(event)
                 changes.apply(envelope)
         changes.write()
 
@@ -131,17 +129,17 @@ class SearchIndex(Projection):
 
     def catch_up(self, tx: Tx) -> None:
         """Index what is behind the checkpoint."""
-        self.fill(tx)
+        texts = _Lag.of(tx).texts
+        if texts is None:
+            self.fill(tx)
+        else:
+            _index(tx, _checkpoint(tx), texts)
 
     def fill(self, tx: Tx) -> None:
         """Index every message behind the checkpoint."""
-        index, last = tx.dialect.text_index(INDEX), _checkpoint(tx)
-        behind = tx.iterate(_BEHIND, (last,))
-        for page in _pages((row_id, stored_text(content), no) for row_id, no, content in behind):
-            index.add(tx, with_tokens(page))
-            index.maintain(tx, last + 1, page[-1][0])
-            last = page[-1][0]
-        _move_checkpoint(tx, last)
+        checkpoint = _checkpoint(tx)
+        rows = tx.iterate(_BEHIND, (checkpoint,))
+        _index(tx, checkpoint, ((row_id, stored_text(content), no) for row_id, no, content in rows))
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
         """Every token with its place, in order, of the index as it is when it has caught up.
@@ -158,11 +156,16 @@ class SearchIndex(Projection):
 
 
 class _Lag(msgspec.Struct):
-    """The row up to which the index has every message, and how much is behind it."""
+    """The row up to which the index has every message, and how much is behind it.
+
+    `texts` is what is behind it, as long as this process has appended all of that and changed none since: reading it
+    from the tables again costs as much as indexing it.
+    """
 
     checkpoint: int
-    messages: int
-    bytes: int
+    messages: int = 0
+    bytes: int = 0
+    texts: list[Text] | None = None
 
     @staticmethod
     def of(tx: Tx) -> _Lag:
@@ -170,26 +173,41 @@ class _Lag(msgspec.Struct):
         lag: _Lag | None = tx.memo.get(_Lag)
         if lag is None:
             checkpoint = _checkpoint(tx)
-            lag = tx.memo[_Lag] = _Lag(checkpoint, *tx.fetch(_SIZE, (checkpoint,))[0])
+            size, length = tx.fetch(_SIZE, (checkpoint,))[0]
+            lag = tx.memo[_Lag] = _Lag(checkpoint, size, length, None if size else [])
         return lag
 
-    def count(self, row_id: int, size: int) -> None:
-        """Count a message that was appended; one that is counted again is no harm, and one that is indexed is none."""
-        if row_id > self.checkpoint:
-            self.messages += 1
-            self.bytes += size
+    def append(self, envelope: Envelope, event: MessageAppended) -> None:
+        """Note a message that was appended, unless it is indexed; one that comes again is counted twice, no harm."""
+        if envelope.position <= self.checkpoint:
+            return
+        self.messages += 1
+        self.bytes += len(bytes(event.raw))
+        if self.texts is not None and (not self.texts or self.texts[-1][0] < envelope.position):
+            self.texts.append((envelope.position, message_text(event.message), envelope.stream_no))
+
+    def change(self, event: object) -> None:
+        """Note that a message was changed: it may be one that is behind, which may then be longer."""
+        self.texts = None
+        if isinstance(event, MessageUpdated):
+            self.bytes += len(bytes(event.raw))
+
+
+def _index(tx: Tx, checkpoint: int, behind: Iterable[Text]) -> None:
+    """Index the texts behind the checkpoint, and move it."""
+    index, last = tx.dialect.text_index(INDEX), checkpoint
+    for page in _pages(behind):
+        index.add(tx, with_tokens(page))
+        index.maintain(tx, last + 1, page[-1][0])
+        last = page[-1][0]
+    tx.execute(_FORGET)
+    tx.execute(_SET, (1, last))
+    tx.memo[_Lag] = _Lag(last, texts=[])
 
 
 def _checkpoint(tx: Tx) -> int:
     rows = tx.fetch(_CHECKPOINT)
     return rows[0][0] if rows else 0
-
-
-def _move_checkpoint(tx: Tx, row_id: int) -> None:
-    """Move the checkpoint; what is behind it then is counted when that is asked for."""
-    tx.execute(_FORGET)
-    tx.execute(_SET, (1, row_id))
-    tx.memo.pop(_Lag, None)
 
 
 class _Entry(msgspec.Struct):

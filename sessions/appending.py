@@ -55,8 +55,12 @@ class AppendResult(msgspec.Struct, frozen=True):
 
 
 def check_open(tx: Tx, head: Head) -> Tree:
-    """Where a session's tree stands once all that is pending is applied; raises SessionDeletedError."""
-    tx.flush()
+    """Where a session's tree stands once what is pending of the session is applied; raises SessionDeletedError.
+
+    What is pending of others may be not: who looks at tables of many sessions flushes before.
+    """
+    if head.pending:
+        tx.flush()
     tree = tree_of(tx, head.stream_no) if head.stream_no else Tree()
     if tree.deleted:
         raise SessionDeletedError(head.stream_id)

@@ -40,6 +40,8 @@ class Piece:
         self._items = items
         # For each message that is added its root if that is added too, else the stored message that it is below.
         self._anchors: dict[str, str] = {}
+        # The ledger is one for all sessions.
+        tx.flush()
         self._tip = check_open(tx, head)
 
     def new(self) -> Iterator[Item]:

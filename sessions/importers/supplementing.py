@@ -82,6 +82,7 @@ class CompleteMessage(msgspec.Struct, frozen=True):
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
         """Decide inside the write transaction."""
+        tx.flush()
         check_open(tx, head)
         stored = find_message(tx, head.stream_no, self.message_id)
         if stored is None or find_records(tx, self.format, self.new):
@@ -102,6 +103,7 @@ class AddOverlay(msgspec.Struct, frozen=True):
 
     def __call__(self, tx: Tx, head: Head) -> tuple[Events, None]:
         """Decide inside the write transaction; raises InvalidCompactionError when the message is not there."""
+        tx.flush()
         check_open(tx, head)
         first = first_on(tx, head.stream_no, path_to(tx, head.stream_no, self.to_message_id) or [])
         if first is None:

@@ -31,6 +31,8 @@ class Added(msgspec.Struct, frozen=True):
 
 
 NOTHING = Added()
+# What stands in stored text for lone surrogates.
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 async def write_conversation(store: Store, conversation: Conversation, *, strict: bool = False) -> Written:
@@ -64,6 +66,7 @@ class WriteConversation:
             metadata=conversation.metadata,
         )
         self._messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
+        self._contents = {one.message["id"]: one.message for one in conversation.messages}
         self._parents = {message.id: parent_id for message, parent_id in self._messages}
         self._compactions = Compactions(conversation, store.limits, strict=strict)
 
@@ -84,7 +87,11 @@ class WriteConversation:
             under = parent_id
             while under is not None and was_deleted(under):
                 under = self._parents.get(under)
-            events.append(MessageAppended(raw=msgspec.Raw(message.json), parent_id=under))
+            appended = MessageAppended(raw=msgspec.Raw(message.json), parent_id=under)
+            if _REPLACEMENT not in message.json:
+                # What it would be decoded to again: nothing was replaced in it.
+                vars(appended)["message"] = self._contents[message.id]
+            events.append(appended)
             added[message.id] = under
             tip = message.id
         leaf_id = self._conversation.leaf_id
