@@ -31,10 +31,10 @@ def spawn(program: Path, arguments: dict[str, Any]) -> subprocess.Popen[str]:
 
 
 def start(
-    url: str, arguments: Sequence[dict[str, Any]], *, wait_until_open: bool = True
+    url: str, arguments: Sequence[dict[str, Any]], *, script: Path = WRITER, wait_until_open: bool = True
 ) -> list[subprocess.Popen[str]]:
-    """Start a writing process for each set of arguments, and let all of them begin at once."""
-    started = [spawn(WRITER, {"url": url, **one}) for one in arguments]
+    """Start a process, which writes, for each set of arguments, and let all of them begin at once."""
+    started = [spawn(script, {"url": url, **one}) for one in arguments]
     for process in started:
         if wait_until_open:
             assert process.stdout is not None

@@ -8,7 +8,7 @@ import pytest
 from replay import rebuild, verify
 from sessions import Session, SessionManager, open_store
 from tests.replay.dumps import dumps
-from tests.sessions.processes import spawn
+from tests.sessions.processes import finish, start
 from tests.sessions.talk import collect
 
 CHANGER = Path(__file__).with_name("changers.py")
@@ -16,20 +16,8 @@ CHANGER = Path(__file__).with_name("changers.py")
 
 def change_at_once(url: str, *, processes: int, count: int) -> None:
     """Let processes change one session, all at once, and check that none of them fails."""
-    started = [
-        spawn(CHANGER, {"url": url, "name": f"p{n}", "session_id": "chat", "count": count, "tasks": 2})
-        for n in range(processes)
-    ]
-    for process in started:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", process.communicate(timeout=60)[1]
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    for process in started:
-        _, errors = process.communicate(timeout=300)
-        assert (process.returncode, errors) == (0, "")
+    changers = [{"name": f"p{n}", "session_id": "chat", "count": count, "tasks": 2} for n in range(processes)]
+    finish(start(url, changers, script=CHANGER))
 
 
 async def check_changed(url: str) -> None:

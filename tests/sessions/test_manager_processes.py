@@ -12,7 +12,7 @@ from eventstore.events import SessionDeleted, SessionForked, UsageAdded
 from replay import rebuild, verify
 from sessions import SessionManager, open_store
 from tests.replay.dumps import dumps
-from tests.sessions.processes import spawn
+from tests.sessions.processes import finish, start
 from tests.sessions.talk import ids
 
 MANAGER = Path(__file__).with_name("managers.py")
@@ -20,17 +20,8 @@ MANAGER = Path(__file__).with_name("managers.py")
 
 def manage_at_once(url: str, *, processes: int, count: int) -> None:
     """Let processes manage the sessions of one file, all at once, and check that none of them fails."""
-    started = [spawn(MANAGER, {"url": url, "name": f"p{n}", "count": count, "tasks": 2}) for n in range(processes)]
-    for process in started:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", process.communicate(timeout=60)[1]
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    for process in started:
-        _, errors = process.communicate(timeout=300)
-        assert (process.returncode, errors) == (0, "")
+    managers = [{"name": f"p{n}", "count": count, "tasks": 2} for n in range(processes)]
+    finish(start(url, managers, script=MANAGER))
 
 
 async def check_managed(url: str) -> None:

@@ -15,7 +15,7 @@ from replay import rebuild, verify
 from sessions import ReconcileResult, Session, Store, open_store
 from tests.replay.dumps import dumps
 from tests.sessions.clients import answered, talked
-from tests.sessions.processes import spawn
+from tests.sessions.processes import finish, start
 from tests.sessions.talk import collect, ids, said
 from tests.sessions.test_reconcile_outputs import answer, asked, done, parts_of, tool
 from tests.sessions.tool_talk import text
@@ -105,21 +105,8 @@ async def test_cancelled_list_is_stored_or_not(pair: tuple[Session, Session]) ->
 async def test_processes_that_send_lists(url: str, processes: int, count: int) -> None:
     """Lists of several processes become branches of one session in which nothing is lost or twice (CON-1)."""
 
-    def run() -> None:
-        arguments = {"url": url, "session_id": "chat", "count": count}
-        started = [spawn(RECONCILER, {**arguments, "name": f"p{n}"}) for n in range(processes)]
-        for process in started:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n", process.communicate(timeout=60)[1]
-        for process in started:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        for process in started:
-            _, errors = process.communicate(timeout=300)
-            assert (process.returncode, errors) == (0, "")
-
-    await asyncio.to_thread(run)
+    clients = [{"name": f"p{n}", "session_id": "chat", "count": count} for n in range(processes)]
+    finish(await asyncio.to_thread(start, url, clients, script=RECONCILER))
     async with open_store(url, synchronous="normal") as store:
         session = Session.create(store).for_session("chat")
         assert len(await collect(session.tree())) == 1 + processes * count * 2
