@@ -104,7 +104,6 @@ async def test_cancelled_list_is_stored_or_not(pair: tuple[Session, Session]) ->
 )
 async def test_processes_that_send_lists(url: str, processes: int, count: int) -> None:
     """Lists of several processes become branches of one session in which nothing is lost or twice (CON-1)."""
-
     clients = [{"name": f"p{n}", "session_id": "chat", "count": count} for n in range(processes)]
     finish(await asyncio.to_thread(start, url, clients, script=RECONCILER))
     async with open_store(url, synchronous="normal") as store:
