@@ -46,6 +46,14 @@ def stored_text(content: str) -> str:
     return "\n".join([part.text for part in parts if part.type == "text" and isinstance(part.text, str)])
 
 
+def readable_text(content: str) -> str:
+    """The same of what a row holds, whatever that is: nothing of JSON that is damaged, which verifying tells."""
+    try:
+        return stored_text(content)
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ""
+
+
 def own_time(message: Mapping[str, Any]) -> dt.datetime | None:
     """The time in a message's `createdAt`, in UTC; None without one or when it cannot be read as ISO-8601.
 

@@ -14,7 +14,7 @@ from eventstore.ports import Order, TextIndex, Tx
 from eventstore.statements import Row, Statement
 from eventstore.tables import streams
 from projections.analysis import Query, analyse, parse_query, snippet
-from projections.message import stored_text
+from projections.message import readable_text, stored_text
 from projections.search_index import INDEX, reached
 from projections.tree_tables import messages
 
@@ -126,7 +126,7 @@ def _find_in_stream(tx: Tx, query: Query, stream_no: int, limit: int, order: Ord
 
 def _find_behind(tx: Tx, query: Query, stream_no: int | None, checkpoint: int, order: Order) -> list[Row]:
     """The rows of messages that are not in the index, with the ranks that they would have in it."""
-    texts = [(row, tokens) for row in tx.fetch(_BEHIND, (checkpoint,)) if (tokens := analyse(stored_text(row[3])))]
+    texts = [(row, tokens) for row in tx.fetch(_BEHIND, (checkpoint,)) if (tokens := analyse(readable_text(row[3])))]
     found = [
         number
         for number, (row, tokens) in enumerate(texts)

@@ -26,7 +26,7 @@ from eventstore.statements import Row, Statement
 from eventstore.tables import metadata
 from projections.analysis import REVISION, with_tokens
 from projections.base import Projection
-from projections.message import message_text, stored_text
+from projections.message import message_text, readable_text
 from projections.stored import tree_of
 from projections.tree_tables import messages
 
@@ -139,7 +139,7 @@ class SearchIndex(Projection):
         """Index every message behind the checkpoint."""
         checkpoint = _checkpoint(tx)
         rows = tx.iterate(_BEHIND, (checkpoint,))
-        _index(tx, checkpoint, ((row_id, stored_text(content), no) for row_id, no, content in rows))
+        _index(tx, checkpoint, ((row_id, readable_text(content), no) for row_id, no, content in rows))
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
         """Every token with its place, in order, of the index as it is when it has caught up.
@@ -149,7 +149,9 @@ class SearchIndex(Projection):
         if stream_no is not None:
             return
         index = tx.dialect.text_index(INDEX)
-        texts = ((row_id, stored_text(content), no) for row_id, no, content in tx.iterate(_BEHIND, (_checkpoint(tx),)))
+        texts = (
+            (row_id, readable_text(content), no) for row_id, no, content in tx.iterate(_BEHIND, (_checkpoint(tx),))
+        )
         behind = (term for page in _pages(texts) for term in index.terms_of(with_tokens(page)))
         for token, row_id, column, place in merge(index.terms(tx), sorted(behind)):
             yield (INDEX, row_id, column, place, token)
@@ -263,7 +265,7 @@ class _Changes:
     def _held(self, stream_no: int) -> Iterator[Text]:
         for row_id, content in self._tx.iterate(_OF_STREAM, (stream_no, self._checkpoint)):
             entry = self._entries.pop(row_id, None)
-            yield row_id, entry.before if entry else stored_text(content), stream_no
+            yield row_id, entry.before if entry else readable_text(content), stream_no
 
     def _position(self, stream_no: int) -> int:
         position = self._positions.get(stream_no)
@@ -279,7 +281,7 @@ class _Changes:
                 return
             row_id, content = rows[0]
             self._rows[stream_no, message_id] = row_id
-            self._entries[row_id] = _Entry(stored_text(content), None, stream_no)
+            self._entries[row_id] = _Entry(readable_text(content), None, stream_no)
         self._entries[self._rows[stream_no, message_id]].after = text
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from eventstore.crossing import RawTx
 from eventstore.errors import EventStoreError
@@ -306,6 +306,18 @@ async def test_index_that_cannot_catch_up_fails_no_append(store: Store, caplog: 
     with pytest.raises(EventStoreError):
         await found(store, "lantern")
     await store.close()
+
+
+async def test_row_that_cannot_be_read_harms_no_other(store: Store) -> None:
+    """A message whose row is damaged is not found; all others are, before and after the index catches up."""
+    for number in range(3):
+        await session(store, f"s{number}").append_message(words(number))
+    damage = Statement(update(messages).where(messages.c.id == "m1").values(content="{"))
+    await store.log.database.write(lambda tx: tx.execute(damage))
+    for _ in range(2):
+        assert await store.log.read(hits_everywhere) == {"m0", "m2"}
+        await catch_up(store)
+    assert not (await verify(store)).ok
 
 
 _numbers = itertools.count()
