@@ -315,7 +315,7 @@ class FtsIndex:
 
     def ranks_of(self, tx: Tx, phrases: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[float]:
         """What `hits` would have as the ranks of rows with these tokens, if they were added."""
-        # Nothing stands there while the index is new.
+        # Nothing stands there while the index is new; what this transaction has added itself is not in it.
         others, *tokens = [*_varints(tx.fetch(self._averages)[0][0])] or [0]
         hits = [tx.fetch(self._count, (self.query([phrase]),))[0][0] if others else 0 for phrase in phrases]
         return bm25.ranks(
