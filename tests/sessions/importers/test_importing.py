@@ -165,11 +165,16 @@ async def test_many_are_written_at_a_time_and_reported_in_order(
     """Many conversations are written together, and whichever ends first, the report keeps their order."""
     running: list[str] = []
     most = 0
+    full = asyncio.Event()
 
     async def write(_: Store, one: Conversation, **_more: object) -> Written:
         nonlocal most
         running.append(one.source_id)
         most = max(most, len(running))
+        if most == importing.IN_FLIGHT:
+            full.set()
+        # The first ones wait until there are as many as may be, however slowly they are read.
+        await asyncio.wait_for(full.wait(), 60)
         await asyncio.sleep(0.05 if one.source_id.endswith("0") else 0.005)
         running.remove(one.source_id)
         return Written(0)
