@@ -12,6 +12,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +20,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.board import Figure, table
+from benchmarks.ours import Ours
 from benchmarks.rounds import ROUNDS
 
 FIGURES = pytest.StashKey[list[Figure]]()
@@ -43,6 +45,13 @@ def folder() -> Iterator[Path]:
     """A folder that is gone after the test, whatever becomes of it: databases of full size are large."""
     with TemporaryDirectory(prefix="bench-") as name:
         yield Path(name)
+
+
+@pytest.fixture
+def ours(runner: asyncio.Runner, folder: Path) -> Iterator[Ours]:
+    """A new store of ours."""
+    with closing(Ours(runner, folder / "ours.db")) as ours:
+        yield ours
 
 
 @pytest.fixture

@@ -28,13 +28,6 @@ Load = tuple[str, list[JsonMessage]]
 
 
 @pytest.fixture
-def ours(runner: asyncio.Runner, folder: Path) -> Iterator[Ours]:
-    """A new store of ours."""
-    with closing(Ours(runner, folder / "ours.db")) as ours:
-        yield ours
-
-
-@pytest.fixture
 def floor(folder: Path) -> Iterator[Floor]:
     """A new floor beside it, on the same disk."""
     with closing(Floor(folder / "floor.db")) as floor:

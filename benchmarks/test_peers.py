@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,6 @@ from benchmarks.test_append import EACH, SEQUENTIAL, WRITERS, Loads
 OPENAI = PEERS[0]
 
 Load = tuple[list[Append], list[JsonMessage]]
-
-
-@pytest.fixture
-def ours(runner: asyncio.Runner, folder: Path) -> Iterator[Ours]:
-    """A new store of ours."""
-    with closing(Ours(runner, folder / "ours.db")) as ours:
-        yield ours
 
 
 @pytest.fixture

@@ -48,7 +48,9 @@ REFUSALS = (
 
 FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
-BUSY_SECONDS, READERS = 60, 4
+BUSY_SECONDS = 60
+READERS = 4
+
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
 WRITER_SETTINGS = {"cache_size": -32 * 1024, "wal_autocheckpoint": 16_000}
 READER_SETTINGS = {"cache_size": -16 * 1024}

@@ -129,17 +129,13 @@ class SearchIndex(Projection):
 
     def catch_up(self, tx: Tx) -> None:
         """Index what is behind the checkpoint."""
-        texts = _Lag.of(tx).texts
-        if texts is None:
-            self.fill(tx)
-        else:
-            _index(tx, _checkpoint(tx), texts)
+        lag = _Lag.of(tx)
+        _index(tx, lag.checkpoint, _behind(tx, lag.checkpoint) if lag.texts is None else lag.texts)
 
     def fill(self, tx: Tx) -> None:
         """Index every message behind the checkpoint."""
         checkpoint = _checkpoint(tx)
-        rows = tx.iterate(_BEHIND, (checkpoint,))
-        _index(tx, checkpoint, ((row_id, readable_text(content), no) for row_id, no, content in rows))
+        _index(tx, checkpoint, _behind(tx, checkpoint))
 
     def dump(self, tx: Tx, stream_no: int | None = None) -> Iterator[Row]:
         """Every token with its place, in order, of the index as it is when it has caught up.
@@ -149,10 +145,8 @@ class SearchIndex(Projection):
         if stream_no is not None:
             return
         index = tx.dialect.text_index(INDEX)
-        texts = (
-            (row_id, readable_text(content), no) for row_id, no, content in tx.iterate(_BEHIND, (_checkpoint(tx),))
-        )
-        behind = (term for page in _pages(texts) for term in index.terms_of(with_tokens(page)))
+        pages = _pages(_behind(tx, _checkpoint(tx)))
+        behind = (term for page in pages for term in index.terms_of(with_tokens(page)))
         for token, row_id, column, place in merge(index.terms(tx), sorted(behind)):
             yield (INDEX, row_id, column, place, token)
 
@@ -193,6 +187,11 @@ class _Lag(msgspec.Struct):
         self.texts = None
         if isinstance(event, MessageUpdated):
             self.bytes += len(bytes(event.raw))
+
+
+def _behind(tx: Tx, checkpoint: int) -> Iterator[Text]:
+    """What is behind the checkpoint, from the tables."""
+    return ((row_id, readable_text(content), no) for row_id, no, content in tx.iterate(_BEHIND, (checkpoint,)))
 
 
 def _index(tx: Tx, checkpoint: int, behind: Iterable[Text]) -> None:

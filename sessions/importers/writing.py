@@ -65,9 +65,8 @@ class WriteConversation:
             parent_session_id=conversation.parent_session_id,
             metadata=conversation.metadata,
         )
-        self._messages = [(accept(one.message, store.limits), one.parent_id) for one in conversation.messages]
-        self._contents = {one.message["id"]: one.message for one in conversation.messages}
-        self._parents = {message.id: parent_id for message, parent_id in self._messages}
+        self._messages = [(accept(one.message, store.limits), one) for one in conversation.messages]
+        self._parents = {message.id: one.parent_id for message, one in self._messages}
         self._compactions = Compactions(conversation, store.limits, strict=strict)
 
     def __call__(self, tx: Tx, head: Head) -> tuple[list[Event], Added]:
@@ -80,17 +79,17 @@ class WriteConversation:
             return head.version > 0 and is_spent(tx, head.stream_no, message_id)
 
         tip = None
-        for message, parent_id in self._messages:
+        for message, one in self._messages:
             is_stored = head.version > 0 and find_message(tx, head.stream_no, message.id) is not None
             if message.id in added or is_stored or was_deleted(message.id):
                 continue
-            under = parent_id
+            under = one.parent_id
             while under is not None and was_deleted(under):
                 under = self._parents.get(under)
             appended = MessageAppended(raw=msgspec.Raw(message.json), parent_id=under)
             if _REPLACEMENT not in message.json:
                 # What it would be decoded to again: nothing was replaced in it.
-                vars(appended)["message"] = self._contents[message.id]
+                vars(appended)["message"] = one.message
             events.append(appended)
             added[message.id] = under
             tip = message.id

@@ -175,6 +175,15 @@ async def test_calls_handed_in_together_see_each_other(session: Session) -> None
     assert await session.version() == 11
 
 
+async def answer_again(session: Session) -> None:
+    """Append a question with three answers, and go on below the second one."""
+    await session.append_message(said("u1"))
+    for reply in ("a1", "a1x", "a1y"):
+        await session.append_message(said(reply), "u1")
+    await session.select_leaf("a1x")
+    await session.append_message(said("u2"))
+
+
 async def test_selected_branch_survives_and_no_message_disappears(url: str) -> None:
     """A picked branch survives reopening and a rebuild, and children are always all siblings in log order (TREE-9)."""
 
@@ -188,11 +197,7 @@ async def test_selected_branch_survives_and_no_message_disappears(url: str) -> N
 
     async with open_store(url) as store:
         session = Session.create(store).for_session("chat")
-        await session.append_message(said("u1"))
-        for reply in ("a1", "a1x", "a1y"):
-            await session.append_message(said(reply), "u1")
-        await session.select_leaf("a1x")
-        await session.append_message(said("u2"))
+        await answer_again(session)
         assert ids(await session.get_history()) == ["u1", "a1x", "u2"]
         await session.select_leaf("a1y")
         await check(session, "a1y")
@@ -213,11 +218,7 @@ async def test_selected_branch_is_seen_by_another_process(url: str) -> None:
     """A branch that was picked, left and picked again is the one that a process started later goes on with (TREE-9)."""
     async with open_store(url) as store:
         session = Session.create(store).for_session("chat")
-        await session.append_message(said("u1"))
-        for reply in ("a1", "a1x", "a1y"):
-            await session.append_message(said(reply), "u1")
-        await session.select_leaf("a1x")
-        await session.append_message(said("u2"))
+        await answer_again(session)
         await session.select_leaf("a1y")
         await session.select_leaf("u2")
         command = [sys.executable, "-W", "error", "-c", READER, url]
