@@ -34,6 +34,12 @@ async def connect(*args: Any, **options: Any) -> DriverConnection:
         raise
 
 
+def raw(connection: DriverConnection) -> RawConnection:
+    """What the driver runs on its thread, for use on another one as long as nothing is handed to that."""
+    _check_open(connection)
+    return connection._conn
+
+
 def start_on_thread(
     connection: DriverConnection, function: Callable[[RawConnection], T], done: Callable[[T], object]
 ) -> None:
@@ -77,7 +83,7 @@ def nothing_pending() -> None:
 
 
 class RawTx:
-    """A transaction over the driver's connection, used on that connection's thread alone."""
+    """A transaction over the driver's connection, used on one thread alone."""
 
     __slots__ = ("_connection", "_core", "dialect", "flush", "memo")
 
@@ -108,3 +114,13 @@ class RawTx:
         """The rows of a query one by one, read as they are asked for."""
         sql, arrange = statement.compiled(self._core)
         return iter(self._connection.execute(sql, arrange(params) if arrange else params))
+
+
+def snapshot(connection: RawConnection, dialect: Dialect, core: CoreDialect, query: Callable[[RawTx], T]) -> T:
+    """The result of a query on one consistent state of the database."""
+    # Written out, since a context manager takes as long as a short query.
+    connection.execute(dialect.begin_read)
+    try:
+        return query(RawTx(connection, dialect, core))
+    finally:
+        connection.execute("COMMIT")

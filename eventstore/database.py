@@ -1,18 +1,20 @@
-"""The database as the log sees it: one connection that writes, pooled ones that read, each in one crossing."""
+"""The database as the log sees it: one connection that writes, pooled ones that read, each in one crossing at most."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from eventstore.crossing import DriverConnection, RawConnection, RawTx, connect, run_on_thread, start_on_thread
+from eventstore.crossing import RawConnection, RawTx, connect, raw, run_on_thread, snapshot, start_on_thread
 from eventstore.dialect import READERS, Dialect
 from eventstore.errors import NotSupportedError, StoreClosedError, StoreUnavailableError
+from eventstore.short_reads import NotShortError, ShortReads, Steps
 
 T = TypeVar("T")
 
@@ -33,6 +35,8 @@ class Database:
         self._loop = asyncio.get_running_loop()
         self._readers = asyncio.Semaphore(READERS)
         self._idle: list[Any] = []
+        self._near: Any = None
+        self._short: ShortReads | None = None
 
     @classmethod
     async def open(cls, dialect: Dialect) -> Database:
@@ -73,22 +77,28 @@ class Database:
             await patiently(self.on_writer, self.dialect.prepare_file)
 
     async def read(self, query: Callable[[RawTx], T]) -> T:
-        """Run a plain function on one consistent state of the database; it must not write."""
-        if self.dialect.in_memory:
-            return await self.read_on_writer(query)
+        """Run a plain function on one consistent state of the database; it must not write, and may be run again."""
         self.check_usable()
-        async with self._readers:
-            # Kept out of the pool between reads: taking one from it costs more than most reads do.
-            connection = self._idle.pop() if self._idle else await self._checkout()
-            try:
-                return await self._snapshot(connection.driver_connection, query)
-            finally:
-                self._idle.append(connection)
+        if self._short is not None:
+            with contextlib.suppress(NotShortError), self._translated():
+                return await self._short.run(query)
+        return await self._read_on_thread(query)
+
+    async def read_in_steps(self, query: Callable[[RawTx], Steps[T]]) -> T:
+        """Run a query that may be long on one consistent state, as `read` does, in steps between which others run."""
+        self.check_usable()
+        if self._short is not None:
+            with contextlib.suppress(NotShortError), self._translated():
+                async with self._readers:
+                    return await self._short.run_in_steps(query)
+        return await self._read_on_thread(lambda tx: _to_the_end(query(tx)))
 
     async def read_on_writer(self, query: Callable[[RawTx], T]) -> T:
         """Run a query on the writing connection, between its transactions; before others open a file that changes."""
         self.check_usable()
-        return await self._snapshot(self._writer.driver_connection, query)
+        with self._translated():
+            run = partial(snapshot, dialect=self.dialect, core=self._core, query=query)
+            return await run_on_thread(self._writer.driver_connection, run)
 
     async def write(self, work: Callable[[RawTx], T]) -> T:
         """Run a plain function in one writing transaction: committed when it returns, rolled back when it raises."""
@@ -143,7 +153,7 @@ class Database:
             # Reads that are under way give their connections back first; those behind them find the store closed.
             for _ in range(READERS):
                 await self._readers.acquire()
-            for connection in (self._writer, self._watcher, self._checkpointer, *self._idle):
+            for connection in (self._writer, self._watcher, self._checkpointer, self._near, *self._idle):
                 if connection is not None:
                     connection.close()
             self._idle.clear()
@@ -172,24 +182,26 @@ class Database:
         except Exception as error:
             raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error
 
-    async def _snapshot(self, driver: DriverConnection, query: Callable[[RawTx], T]) -> T:
-        def snapshot(connection: RawConnection) -> T:
-            # Written out, since a context manager takes as long as a short query.
+    async def _read_on_thread(self, query: Callable[[RawTx], T]) -> T:
+        if self.dialect.in_memory:
+            return await self.read_on_writer(query)
+        async with self._readers:
+            # Kept out of the pool between reads: taking one from it costs more than most reads do.
+            connection = self._idle.pop() if self._idle else await self._checkout()
             try:
-                connection.execute(self.dialect.begin_read)
-                try:
-                    return query(RawTx(connection, self.dialect, self._core))
-                finally:
-                    connection.execute("COMMIT")
-            except Exception as error:
-                typed = self.dialect.translate(error)
-                if typed is None:
-                    raise
-                raise typed from error
-
-        if self.closed:
-            raise StoreClosedError
-        return await run_on_thread(driver, snapshot)
+                if self.closed:
+                    raise StoreClosedError
+                with self._translated():
+                    run = partial(snapshot, dialect=self.dialect, core=self._core, query=query)
+                    result = await run_on_thread(connection.driver_connection, run)
+                if self._short is None:
+                    # Not one whose read was cancelled, which may go on.
+                    self._near, connection = connection, None
+                    self._short = ShortReads(raw(self._near.driver_connection), self.dialect, self._core)
+                return result
+            finally:
+                if connection is not None:
+                    self._idle.append(connection)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -200,3 +212,7 @@ class Database:
             if typed is None:
                 raise
             raise typed from error
+
+
+def _to_the_end(steps: Steps[T]) -> T:
+    return next(result for result in steps if result is not None)

@@ -50,6 +50,8 @@ FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4
+ASKED_EVERY = 1_000
+"""Instructions of SQLite's machine, which are some microseconds."""
 
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
 WRITER_SETTINGS = {"cache_size": -32 * 1024, "wal_autocheckpoint": 16_000}
@@ -81,11 +83,12 @@ class SQLiteDialect:
         """The engine: every connection that it opens by `connect` gets the same settings."""
         pool: dict[str, Any] = {"poolclass": StaticPool}
         if not self.in_memory:
-            # Beside the readers: one that writes, one that watches for other processes, one for checkpoints, two for
-            # who uses the engine directly. No overflow: closing one on its return needs SQLAlchemy's greenlet.
+            # Beside the readers: one for short reads, one that writes, one that watches for other processes, one for
+            # checkpoints, two for who uses the engine directly. No overflow: closing one on its return needs
+            # SQLAlchemy's greenlet.
             pool = {
                 "poolclass": AsyncAdaptedQueuePool,
-                "pool_size": READERS + 5,
+                "pool_size": READERS + 6,
                 "max_overflow": 0,
                 "pool_timeout": None,
             }
@@ -95,6 +98,8 @@ class SQLiteDialect:
                 "async_creator_fn": connect,
                 "isolation_level": None,
                 "timeout": BUSY_SECONDS,
+                # Of short reads, on the event loop's thread; no two threads use a connection at once.
+                "check_same_thread": False,
                 "cached_statements": 512,
             },
             pool_reset_on_return=None,
@@ -210,6 +215,18 @@ class SQLiteDialect:
         cause = error.orig if isinstance(error, DBAPIError) else error
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+    def never_wait(self, connection: sqlite3.Connection) -> None:
+        """Have a connection fail at once where another one is in the way."""
+        connection.execute("PRAGMA busy_timeout=0")
+
+    def break_off(self, connection: sqlite3.Connection, is_over: Callable[[], bool]) -> None:
+        """Have a connection's statements fail from when on `is_over` says so, which is asked now and then."""
+        connection.set_progress_handler(is_over, ASKED_EVERY)
+
+    def is_broken_off(self, error: BaseException) -> bool:
+        """Whether this is how a statement fails that was broken off."""
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT
 
     def translate(self, error: Exception) -> EventStoreError | None:
         """The typed error that stands for a driver's, or None for an error that is not the driver's."""

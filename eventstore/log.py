@@ -25,6 +25,7 @@ from eventstore.limits import Limits, check_id, encode_json
 from eventstore.ports import Clock, Derived, Projection, Publisher, Tx
 from eventstore.publisher import InProcessPublisher
 from eventstore.redis_publisher import RedisPublisher
+from eventstore.short_reads import Steps
 from eventstore.upcasters import UPCASTERS
 from eventstore.writer import Writer
 
@@ -107,8 +108,15 @@ class EventLog:
         return self._writer.known_version(stream_id)
 
     async def read(self, query: Callable[[Tx], T]) -> T:
-        """Run a plain function that only reads on one consistent state of the database."""
+        """Run a plain function on one consistent state of the database; it only reads, and may be run again."""
         return await self.database.read(query)
+
+    async def read_in_steps(self, query: Callable[[Tx], Steps[T]]) -> T:
+        """Run a query that may read much, as `read` does.
+
+        So that others can run, it yields None about every millisecond; and its result in the end.
+        """
+        return await self.database.read_in_steps(query)
 
     async def read_stream(
         self, stream_id: str, *, from_version: int = 1, to_version: int | None = None, backwards: bool = False

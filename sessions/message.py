@@ -64,9 +64,8 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
     id: str
     role: str
     parts: list[dict[str, Any]]
-    # Set behind the decoder's back: names on the wire that a decoded message overwrites at once.
-    _json: Any = msgspec.field(name=" json", default="")
-    _time: Any = msgspec.field(name=" time", default=None)
+    # JSON and time, set behind the decoder's back: a name on the wire that a decoded message overwrites at once.
+    _stored: Any = msgspec.field(name=" stored", default=("", None))
 
     if TYPE_CHECKING:
 
@@ -88,8 +87,7 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
             message = _decoder.decode(json)
         except msgspec.DecodeError:
             message = msgspec.convert(decode_json(json), Message)
-        msgspec.structs.force_setattr(message, "_json", json)
-        msgspec.structs.force_setattr(message, "_time", created_at)
+        msgspec.structs.force_setattr(message, "_stored", (json, created_at))
         return message
 
     @classmethod
@@ -97,19 +95,18 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
         """The messages of (JSON, time) rows; one loop without calls, since reading a long history is all this."""
         decode, put = _decoder.decode, msgspec.structs.force_setattr
         messages: list[Message] = []
-        for json, created_at in rows:
+        for row in rows:
             try:
-                message = decode(json)
+                message = decode(row[0])
             except msgspec.DecodeError:
-                message = msgspec.convert(decode_json(json), Message)
-            put(message, "_json", json)
-            put(message, "_time", created_at)
+                message = msgspec.convert(decode_json(row[0]), Message)
+            put(message, "_stored", row)
             messages.append(message)
         return messages
 
     def with_json(self, json: bytes) -> Message:
         """The message with another JSON and the same time."""
-        return Message.stored(json, self._time)
+        return Message.stored(json, self._stored[1])
 
     @property
     def metadata(self) -> dict[str, Any] | None:
@@ -119,7 +116,7 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
     @property
     def created_at(self) -> dt.datetime | None:
         """The message's own time, else when it was recorded, in UTC; None while it is neither."""
-        time: dt.datetime | str | None = self._time
+        time: dt.datetime | str | None = self._stored[1]
         return dt.datetime.fromisoformat(time) if isinstance(time, str) else time
 
     @property
@@ -129,7 +126,7 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the message as it goes over the wire, keys and values as given and in their order."""
-        data: dict[str, Any] = decode_json(self._json)
+        data: dict[str, Any] = decode_json(self._stored[0])
         return data
 
     def __eq__(self, other: object) -> bool:
@@ -150,7 +147,7 @@ class Message(msgspec.Struct, frozen=True, eq=False, metaclass=_MessageType):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made of what is stored."""
-        return Message.stored, (self._json, self._time)
+        return Message.stored, self._stored
 
 
 _decoder = msgspec.json.Decoder(Message)

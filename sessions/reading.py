@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from eventstore.errors import MessageNotFoundError
 from eventstore.ports import Tx
 from eventstore.rows import find_stream
+from eventstore.short_reads import Steps
 from eventstore.statements import Row
 from projections import history as reads
 from projections.compactions import Compaction, list_compactions
@@ -26,6 +28,8 @@ from sessions.message import Message, lookup_id
 from sessions.store import Store
 
 UNBOUNDED = 1 << 62
+STEP = 1_024
+"""Messages that take about a millisecond to read."""
 
 
 class TreeNode(msgspec.Struct, frozen=True):
@@ -76,15 +80,22 @@ class StoredHistory:
         if limit is not None:
             check_count(limit, "limit")
 
-        def query(tx: Tx) -> list[Message]:
+        def query(tx: Tx) -> Steps[list[Message]]:
             stream_no, view = self._stream(tx), self._view(tx, leaf_id)
+            marks = unloaded_copies(tx, stream_no)
             if limit is None:
-                return self._shown(tx, stream_no, reads.read_view(tx, stream_no, view))
-            most = min(limit, UNBOUNDED)
-            rows, _ = reads.page_of_view(tx, stream_no, view, newest_first=True, most=most, most_bytes=UNBOUNDED)
-            return self._shown(tx, stream_no, [(row[0], row[1]) for row in reversed(rows)])
+                rows = reads.read_view(tx, stream_no, view)
+            else:
+                most = min(limit, UNBOUNDED)
+                page, _ = reads.page_of_view(tx, stream_no, view, newest_first=True, most=most, most_bytes=UNBOUNDED)
+                rows = iter([(row[0], row[1]) for row in reversed(page)])
+            messages: list[Message] = []
+            while len(step := Message.all_stored(islice(rows, STEP))) == STEP:
+                messages += step
+                yield None
+            yield with_markers(messages + step if messages else step, marks)
 
-        return await self.store.log.read(query)
+        return await self.store.log.read_in_steps(query)
 
     async def history(
         self, leaf_id: str | None = None, *, newest_first: bool = False, overlays: bool = True
