@@ -152,7 +152,9 @@ class _Chain:
         """Check what is left, then compare the streams' heads with what was found."""
         while self.check_page(tx):
             pass
-        for stream_id, version, last_hash, recorded_at in tx.fetch(_STREAMS):
+        # Reported once both are read: a read may be run again.
+        heads, stray = tx.fetch(_STREAMS), tx.fetch(_STRAY) if self._only is None else []
+        for stream_id, version, last_hash, recorded_at in heads:
             if self._only not in (None, stream_id):
                 continue
             found = self._heads.get(stream_id, (0, NO_HASH))
@@ -163,9 +165,8 @@ class _Chain:
                 same = " with another hash" if found[0] == version else ""
                 detail = f"said to end at version {version}, but the last event is version {found[0]}{same}"
                 self.problems.append(Problem("stream", stream_id, version, None, detail))
-        if self._only is None:
-            for position, version in tx.fetch(_STRAY):
-                self.problems.append(Problem("stream", None, version, position, "the event belongs to no stream"))
+        for position, version in stray:
+            self.problems.append(Problem("stream", None, version, position, "the event belongs to no stream"))
 
     def _check(self, row: Row) -> None:
         position, stream_id, version, event_id, kind, schema, recorded_at, salt, payload, digest, stored = row

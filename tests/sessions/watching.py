@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from eventstore.crossing import RawTx
+from eventstore.crossing import RawTx, raw
 from eventstore.statements import Row, Statement
 from sessions import Store
 
@@ -39,14 +40,19 @@ async def working(store: Store) -> AsyncIterator[Work]:
 
 
 async def _watch(store: Store, work: Work | None) -> None:
-    # One call at a time uses the writing connection, and the reading one that was used last.
     handler = None if work is None else work.step
-    await store.log.database.on_writer(lambda connection: connection.set_progress_handler(handler, 1))
-    await store.log.read(lambda tx: _raw(tx).set_progress_handler(handler, 1))
+    for connection in await connections(store):
+        connection.set_progress_handler(handler, 1)
 
 
-def _raw(tx: Any) -> Any:
-    return tx._connection
+async def connections(store: Store) -> list[sqlite3.Connection]:
+    """Return the connections that one call at a time uses: the one that writes, that of short reads, and a reader."""
+    database = store.log.database
+    # As the first read does, whose connection is the one of short reads from then on; the next opens another one.
+    for _ in range(2):
+        await database._read_on_thread(lambda tx: None)
+    used = [database._writer, database._near, *database._idle]
+    return [raw(connection.driver_connection) for connection in used if connection is not None]
 
 
 @contextlib.contextmanager
