@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import aiosqlite
@@ -17,6 +18,9 @@ from sqlalchemy import Dialect as CoreDialect
 from eventstore.dialect import Dialect
 from eventstore.errors import StoreClosedError
 from eventstore.statements import Row, Statement
+
+SIZES = (64, 32, 16, 8, 4, 2)
+"""How many rows are inserted by one statement: few sizes, so that the statements are found prepared."""
 
 T = TypeVar("T")
 RawConnection = sqlite3.Connection
@@ -101,9 +105,17 @@ class RawTx:
 
     def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
         """Run a statement once per row; no rows, no work."""
-        if rows:
+        done = 0
+        # The driver hands the interpreter over before each step and waits for it again after, which on a busy event
+        # loop takes milliseconds: so rows are inserted many at a step.
+        for size in SIZES:
+            while len(rows) - done >= size and (sql := statement.compiled_for(self._core, size)):
+                self._connection.execute(sql, [*chain.from_iterable(rows[done : done + size])])
+                done += size
+        if done < len(rows):
             sql, arrange = statement.compiled(self._core)
-            self._connection.executemany(sql, map(arrange, rows) if arrange else rows)
+            left = rows[done:]
+            self._connection.executemany(sql, map(arrange, left) if arrange else left)
 
     def fetch(self, statement: Statement, params: Row = ()) -> list[Row]:
         """All rows of a query."""

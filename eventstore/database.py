@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -14,9 +15,15 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_r
 from eventstore.crossing import RawConnection, RawTx, connect, raw, run_on_thread, snapshot, start_on_thread
 from eventstore.dialect import READERS, Dialect
 from eventstore.errors import NotSupportedError, StoreClosedError, StoreUnavailableError
-from eventstore.short_reads import NotShortError, ShortReads, Steps
+from eventstore.pace import NotHereError, Pace
+from eventstore.short_reads import ShortReads, Steps
 
 T = TypeVar("T")
+
+MOST_COMMIT = 0.001
+"""Seconds that a commit of little may take for which the event loop waits."""
+PER_BYTE = 1e-8
+"""Seconds more that it may take for each byte."""
 
 
 class Database:
@@ -28,6 +35,11 @@ class Database:
         self.closed = False
         # How many transactions `write` began: they change what the writer of events keeps in memory.
         self.writes = 0
+        # What the writer's thread was handed, counted on the event loop, and what it is done with, counted there.
+        self._handed = 0
+        self._done = 0
+        self._pace = Pace()
+        self._commit_took = 0.0
         self._core = engine.dialect
         self._writer = writer
         self._watcher: Any = None
@@ -80,7 +92,7 @@ class Database:
         """Run a plain function on one consistent state of the database; it must not write, and may be run again."""
         self.check_usable()
         if self._short is not None:
-            with contextlib.suppress(NotShortError), self._translated():
+            with contextlib.suppress(NotHereError), self._translated():
                 return await self._short.run(query)
         return await self._read_on_thread(query)
 
@@ -88,17 +100,15 @@ class Database:
         """Run a query that may be long on one consistent state, as `read` does, in steps between which others run."""
         self.check_usable()
         if self._short is not None:
-            with contextlib.suppress(NotShortError), self._translated():
+            with contextlib.suppress(NotHereError), self._translated():
                 async with self._readers:
                     return await self._short.run_in_steps(query)
         return await self._read_on_thread(lambda tx: _to_the_end(query(tx)))
 
     async def read_on_writer(self, query: Callable[[RawTx], T]) -> T:
         """Run a query on the writing connection, between its transactions; before others open a file that changes."""
-        self.check_usable()
         with self._translated():
-            run = partial(snapshot, dialect=self.dialect, core=self._core, query=query)
-            return await run_on_thread(self._writer.driver_connection, run)
+            return await self.on_writer(partial(snapshot, dialect=self.dialect, core=self._core, query=query))
 
     async def write(self, work: Callable[[RawTx], T]) -> T:
         """Run a plain function in one writing transaction: committed when it returns, rolled back when it raises."""
@@ -113,21 +123,41 @@ class Database:
     async def on_writer(self, function: Callable[[RawConnection], T]) -> T:
         """Run a plain function on the writing connection's thread; transactions are its own affair."""
         self.check_usable()
-        return await run_on_thread(self._writer.driver_connection, function)
+        return await run_on_thread(self._writer.driver_connection, self._counted(function))
 
     def start_on_writer(self, function: Callable[[RawConnection], T], done: Callable[[T], object]) -> None:
         """Have a plain function that never raises run on the writing connection's thread; `done` gets its result."""
         self.check_usable()
-        start_on_thread(self._writer.driver_connection, function, done)
+        start_on_thread(self._writer.driver_connection, self._counted(function), done)
+
+    def write_here(self, function: Callable[[RawConnection], T], size: float) -> T:
+        """Run a plain function that writes about so many bytes, in one transaction, on the event loop's own thread.
+
+        Raises NotHereError, before anything was done, when the disk was slow lately, the writing connection's thread is
+        at work or another process has the lock.
+        """
+        if self.dialect.in_memory or self._handed != self._done or self._pace.is_slow:
+            raise NotHereError
+        connection = raw(self._writer.driver_connection)
+        try:
+            self.dialect.begin_write_at_once(connection)
+        except Exception as error:
+            raise NotHereError from error
+        result = function(connection)
+        self._pace.spent(self._commit_took, MOST_COMMIT + size * PER_BYTE)
+        return result
 
     @contextlib.contextmanager
     def transaction(self, connection: RawConnection) -> Iterator[RawTx]:
         """A writing transaction that has the write lock from its start, so that no later statement waits for it."""
         with self._translated():
-            connection.execute(self.dialect.begin_write)
+            if not connection.in_transaction:
+                connection.execute(self.dialect.begin_write)
             try:
-                yield RawTx(connection, self.dialect, self.engine.dialect)
+                yield RawTx(connection, self.dialect, self._core)
+                start = time.perf_counter()
                 connection.execute("COMMIT")
+                self._commit_took = time.perf_counter() - start
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -181,6 +211,17 @@ class Database:
             raise
         except Exception as error:
             raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error
+
+    def _counted(self, function: Callable[[RawConnection], T]) -> Callable[[RawConnection], T]:
+        self._handed += 1
+
+        def counted(connection: RawConnection) -> T:
+            try:
+                return function(connection)
+            finally:
+                self._done += 1
+
+        return counted
 
     async def _read_on_thread(self, query: Callable[[RawTx], T]) -> T:
         if self.dialect.in_memory:

@@ -97,6 +97,10 @@ class Heads:
             self.unknown_projections = [name for name in names if name not in self._projections]
             self._state = state
 
+    def forget(self) -> None:
+        """Have everything read anew."""
+        self._state = None
+
     def take_memo(self) -> dict[Any, Any]:
         """What earlier groups have read, for one that gives it back when it is committed: else it is lost."""
         memo, self._memo = self._memo, {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -65,20 +66,22 @@ class EventLog:
         *,
         expected: ExpectedVersion = ANY,
         metadata: dict[str, Any] | None = None,
+        size: float = math.inf,
     ) -> Committed:
         """Append what `decide(tx, head)` returns, in the transaction that it read in.
 
         `decide` is a plain function that only reads, may run again, and returns (events, result); an event may come
         with its id as a pair, and a dict gives events for several streams. Nothing but a typed error of its own comes
-        out of it. Raises VersionConflictError when the stream is not at the expected version, and DuplicateEventError
-        when an event id stands for another event already; then nothing was written.
+        out of it. `size` says about how many bytes it will append when that is a matter of microseconds: then it may be
+        done without going to another thread. Raises VersionConflictError when the stream is not at the expected
+        version, and DuplicateEventError when an event id stands for another event already; then nothing was written.
         """
         check_argument(expected)
         if metadata is not None and not isinstance(metadata, dict):
             raise InvalidArgumentError("metadata", f"must be a dict, not {type(metadata).__name__}")
         stream_id = check_id(stream_id, "stream_id", self.limits)
         clean = decode_json(encode_json(metadata, self.limits, "metadata")) if metadata else {}
-        return await self._writer.submit(stream_id, decide, expected, clean)
+        return await self._writer.submit(stream_id, decide, expected, clean, size)
 
     async def append(
         self,

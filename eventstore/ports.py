@@ -167,8 +167,8 @@ class Deferred(Projection, Protocol):
     Its queries make up for that. The writer has it catch up between two groups, in a transaction of its own.
     """
 
-    def is_far_behind(self, tx: Tx) -> bool:
-        """Whether it lags behind so far that it should catch up."""
+    def due(self, tx: Tx) -> int:
+        """The bytes in which it should catch up by now; 0 while it does not lag behind far enough."""
 
     def catch_up(self, tx: Tx) -> None:
         """Fold what it lags behind in."""

@@ -11,6 +11,7 @@ from sqlalchemy import Dialect as CoreDialect
 
 from eventstore.crossing import RawConnection, RawTx, snapshot
 from eventstore.dialect import Dialect
+from eventstore.pace import NotHereError, Pace
 
 T = TypeVar("T")
 Steps = Generator[T | None, None, None]
@@ -18,14 +19,8 @@ Steps = Generator[T | None, None, None]
 
 MOST: Final = 0.005
 """Seconds after which a step is no longer short: a thread that computes keeps the interpreter as long as that."""
-SHARE: Final = 0.05
-"""The part of the time that the event loop may lose to what was not short."""
 TURN: Final = 0.001
 """Seconds of short reads after which others get their turn, though nobody has waited."""
-
-
-class NotShortError(Exception):
-    """The read is to be run on another thread, from its start."""
 
 
 class ShortReads:
@@ -41,13 +36,13 @@ class ShortReads:
         self._core = core
         self._in_use = False
         self._deadline = 0.0
-        self._resume_at = 0.0
+        self._pace = Pace()
         self._since_turn = 0.0
         dialect.never_wait(connection)
         dialect.break_off(connection, lambda: time.perf_counter() > self._deadline)
 
     async def run(self, query: Callable[[RawTx], T]) -> T:
-        """The result of a query in a transaction of its own; raises NotShortError."""
+        """The result of a query in a transaction of its own; raises NotHereError."""
         self._check_free()
         result = self._step(lambda: snapshot(self._connection, self._dialect, self._core, query))
         if self._since_turn > TURN:
@@ -55,7 +50,7 @@ class ShortReads:
         return result
 
     async def run_in_steps(self, query: Callable[[RawTx], Steps[T]]) -> T:
-        """The result of a query whose steps are one transaction, while others get their turns; raises NotShortError."""
+        """The result of a query whose steps are one transaction, while others get their turns; raises NotHereError."""
         self._check_free()
         self._step(lambda: self._connection.execute(self._dialect.begin_read))
         steps = query(RawTx(self._connection, self._dialect, self._core))
@@ -76,8 +71,8 @@ class ShortReads:
         await asyncio.sleep(0)
 
     def _check_free(self) -> None:
-        if self._in_use or time.perf_counter() < self._resume_at:
-            raise NotShortError
+        if self._in_use or self._pace.is_slow:
+            raise NotHereError
 
     def _step(self, function: Callable[[], T]) -> T:
         start = time.perf_counter()
@@ -86,10 +81,9 @@ class ShortReads:
             return function()
         except Exception as error:
             if self._dialect.is_broken_off(error) or self._dialect.is_busy(error):
-                raise NotShortError from error
+                raise NotHereError from error
             raise
         finally:
             taken = time.perf_counter() - start
             self._since_turn += taken
-            if taken > MOST:
-                self._resume_at = start + taken / SHARE
+            self._pace.spent(taken, MOST)

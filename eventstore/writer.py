@@ -19,9 +19,12 @@ from eventstore.errors import EventStoreError, StoreClosedError, StoreUnavailabl
 from eventstore.expected import ExpectedVersion
 from eventstore.group import Failure, Group, GroupFailedError, catch_up
 from eventstore.heads import MARK_STALE, Committed, Decide, Heads
+from eventstore.pace import NotHereError
 from eventstore.ports import Clock, Deferred, Projection
 
 MAX_GROUP = 512
+MOST_HERE = 256 << 10
+"""Bytes that may be written on the event loop's own thread at once: some milliseconds."""
 RETRY_AFTER = 256
 """Events after which a deferred projection that could not catch up tries again."""
 
@@ -35,6 +38,7 @@ class Request(msgspec.Struct, frozen=True, eq=False):
     decide: Decide
     expected: ExpectedVersion
     metadata: dict[str, Any]
+    size: float
     answer: asyncio.Future[Committed]
 
 
@@ -64,21 +68,22 @@ class Writer:
         self._idle.set()
         self._closing = False
         self._written: list[tuple[int, int]] = []
-        self._must_catch_up = False
+        self._due = 0
         self._catch_up_from = 0
 
     async def submit(
-        self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
+        self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any], size: float
     ) -> Committed:
         """Wait until the request was committed, or raise what became of it.
 
-        A caller that is cancelled leaves its append either whole or not there.
+        A caller that is cancelled leaves its append either whole or not there. `size` are the bytes that deciding and
+        appending are about, infinite for what may take long.
         """
         if self._closing:
             raise StoreClosedError
         self._database.check_usable()
         answer: asyncio.Future[Committed] = self._loop.create_future()
-        self._waiting.append(Request(stream_id, decide, expected, metadata, answer))
+        self._waiting.append(Request(stream_id, decide, expected, metadata, size, answer))
         if self._idle.is_set():
             self._idle.clear()
             # Not at once: others that are ready to run may want to be in the same group.
@@ -108,10 +113,29 @@ class Writer:
             self._idle.set()
             return
         self._written.clear()
+        outcomes = self._run_here(requests)
+        if outcomes is not None:
+            self._finish(requests, outcomes)
+            return
         try:
             self._database.start_on_writer(partial(self._run, requests), partial(self._finish, requests))
         except EventStoreError as error:
-            self._answer(requests, [Failure(error)] * len(requests))
+            self._end(requests, [Failure(error)] * len(requests))
+
+    def _run_here(self, requests: Sequence[Request]) -> list[Committed | Failure] | None:
+        """Commit a group without a crossing; None when it is not short, or anything comes up that takes patience."""
+        size = sum([request.size for request in requests])
+        if size > MOST_HERE:
+            return None
+        try:
+            return self._database.write_here(partial(self._attempt, requests=requests), size)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - on its thread it comes up again, with whose it is
+            return None
+        except BaseException:
+            # A signal, between any two steps: the group may be committed, and then this process does not know it.
+            self._heads.forget()
+            self._end(requests, [Failure(StoreUnavailableError("interrupted"))] * len(requests))
+            raise
 
     def _run(self, requests: Sequence[Request], connection: RawConnection) -> list[Committed | Failure]:
         try:
@@ -120,18 +144,15 @@ class Writer:
             return [Failure(_holdable(error))] * len(requests)
 
     def _finish(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure]) -> None:
-        self._answer(requests, outcomes)
+        due, self._due = self._due, 0
+        self._end(requests, outcomes, due)
         if self._written:
             first, last = self._written[0][0], self._written[-1][1]
             self._on_commit(first, last)
             self._checkpoints.committed(last - first + 1)
-        if self._must_catch_up:
-            self._must_catch_up = False
-            # Before the next group, and after the answers of this one.
-            with contextlib.suppress(EventStoreError):
-                self._database.start_on_writer(self._catch_up, self._caught_up)
 
-    def _answer(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure]) -> None:
+    def _end(self, requests: Sequence[Request], outcomes: Sequence[Committed | Failure], due: int = 0) -> None:
+        """Answer a group; then comes what deferred projections are due to catch up in, then the next group."""
         for request, outcome in zip(requests, outcomes, strict=True):
             if request.answer.done():
                 continue
@@ -140,6 +161,8 @@ class Writer:
             else:
                 request.answer.set_result(outcome)
         # After those who are woken by their answers: they may have more for the next group.
+        if due:
+            self._loop.call_soon(self._start_catching_up, due)
         self._loop.call_soon(self._start)
 
     def _commit(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
@@ -164,11 +187,18 @@ class Writer:
             if group.position > self._heads.position:
                 tx.executemany(MARK_STALE, [(name,) for name in self._heads.unknown_projections])
                 if group.position >= self._catch_up_from:
-                    self._must_catch_up = any(projection.is_far_behind(tx) for projection in self._deferred)
+                    self._due = sum(projection.due(tx) for projection in self._deferred)
         if group.position > self._heads.position:
             self._written.append((self._heads.position + 1, group.position))
         self._heads.adopt(group.position, group.last_stream, group.heads, tx.memo)
         return outcomes
+
+    def _start_catching_up(self, due: int) -> None:
+        if due <= MOST_HERE:
+            with contextlib.suppress(NotHereError):
+                return self._caught_up(self._database.write_here(self._catch_up, due))
+        with contextlib.suppress(EventStoreError):
+            return self._database.start_on_writer(self._catch_up, self._caught_up)
 
     def _catch_up(self, connection: RawConnection) -> Exception | None:
         """Have deferred projections catch up; what goes wrong is no append's affair."""

@@ -35,6 +35,8 @@ PAGE_ROWS = 1_000
 PAGE_CHARACTERS = 1 << 20
 MOST_BEHIND = 256
 """Messages that may be behind the checkpoint before they are indexed."""
+MOST_BYTES_BEHIND = 128 << 10
+"""Bytes of messages that may be behind it."""
 
 Text = tuple[int, str | None, int]
 """A row's number, its text and its stream."""
@@ -122,10 +124,10 @@ class SearchIndex(Projection):
                 changes.apply(envelope)
         changes.write()
 
-    def is_far_behind(self, tx: Tx) -> bool:
-        """Whether so many messages are behind the checkpoint, or so much text, that they are worth a transaction."""
+    def due(self, tx: Tx) -> int:
+        """The bytes behind the checkpoint, once there are so many messages or so much text that it is worth it."""
         lag = _Lag.of(tx)
-        return lag.messages >= MOST_BEHIND or lag.bytes >= PAGE_CHARACTERS
+        return lag.bytes if lag.messages >= MOST_BEHIND or lag.bytes >= MOST_BYTES_BEHIND else 0
 
     def catch_up(self, tx: Tx) -> None:
         """Index what is behind the checkpoint."""

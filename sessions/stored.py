@@ -39,6 +39,9 @@ from sessions.message import Accepted, Message, accept, lookup_id
 from sessions.reading import StoredHistory
 from sessions.reconciling import Reconcile, ReconcileResult
 
+BESIDE = 1_024
+"""Bytes that are written beside a message's own, about."""
+
 
 class StoredSession(StoredHistory):
     """A session in a store, by its id; it exists from its first event on.
@@ -63,7 +66,10 @@ class StoredSession(StoredHistory):
         accepted = accept(message, self.store.limits)
         expected = ANY if expected_version is None else expected_version
         decide = AppendMessages([accepted], checked_parent(parent_id))
-        committed = await self.store.log.transact(self.session_id, decide, expected=expected, metadata=metadata)
+        size = _size([accepted])
+        committed = await self.store.log.transact(
+            self.session_id, decide, expected=expected, metadata=metadata, size=size
+        )
         return _appended([accepted], committed)[0]
 
     async def append_messages(
@@ -75,7 +81,8 @@ class StoredSession(StoredHistory):
             return []
         expected = ANY if expected_version is None else expected_version
         decide = AppendMessages(accepted, checked_parent(parent_id))
-        return _appended(accepted, await self.store.log.transact(self.session_id, decide, expected=expected))
+        size = _size(accepted)
+        return _appended(accepted, await self.store.log.transact(self.session_id, decide, expected=expected, size=size))
 
     async def import_message(self, message: Given, parent_id: Parent, created_at: dt.datetime) -> AppendResult:
         """Append a message of the past with its own time, an aware one; everything else is as for `append_message`."""
@@ -183,6 +190,11 @@ class StoredSession(StoredHistory):
 
     async def _transact(self, decide: Any) -> Committed:
         return await self.store.log.transact(self.session_id, decide)
+
+
+def _size(messages: Sequence[Accepted]) -> int:
+    """About how many bytes appending messages is about, with what stands beside each."""
+    return sum(len(message.json) + BESIDE for message in messages)
 
 
 def _appended(accepted: Sequence[Accepted], committed: Committed) -> list[AppendResult]:

@@ -50,7 +50,7 @@ async def connections(store: Store) -> list[sqlite3.Connection]:
     database = store.log.database
     # As the first read does, whose connection is the one of short reads from then on; the next opens another one.
     for _ in range(2):
-        await database._read_on_thread(lambda tx: None)
+        await database._read_on_thread(lambda _: None)
     used = [database._writer, database._near, *database._idle]
     return [raw(connection.driver_connection) for connection in used if connection is not None]
 
