@@ -19,8 +19,10 @@ from eventstore.dialect import Dialect
 from eventstore.errors import StoreClosedError
 from eventstore.statements import Row, Statement
 
-SIZES = (64, 32, 16, 8, 4, 2)
+SIZES = (64, 32, 16, 8, 4, 2, 1)
 """How many rows are inserted by one statement: few sizes, so that the statements are found prepared."""
+AT_ONCE = 1_000
+"""How many rows are inserted by one statement at most."""
 
 T = TypeVar("T")
 RawConnection = sqlite3.Connection
@@ -89,7 +91,7 @@ def nothing_pending() -> None:
 class RawTx:
     """A transaction over the driver's connection, used on one thread alone."""
 
-    __slots__ = ("_connection", "_core", "dialect", "flush", "memo")
+    __slots__ = ("_connection", "_core", "dialect", "flush", "hurried", "memo")
 
     def __init__(self, connection: RawConnection, dialect: Dialect, core: CoreDialect) -> None:
         self._connection = connection
@@ -97,21 +99,24 @@ class RawTx:
         self.dialect = dialect
         self.memo: dict[Any, Any] = {}
         self.flush: Callable[[], None] = nothing_pending
+        self.hurried = False
 
     def execute(self, statement: Statement, params: Row = ()) -> None:
         """Run a statement once."""
         sql, arrange = statement.compiled(self._core)
         self._connection.execute(sql, arrange(params) if arrange else params)
 
-    def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
-        """Run a statement once per row; no rows, no work."""
+    def executemany(self, statement: Statement, rows: Sequence[Row], *, at_once: bool = False) -> None:
+        """Run a statement once per row; no rows, no work. Rows are inserted many at a step, or all at once."""
         done = 0
         # The driver hands the interpreter over before each step and waits for it again after, which on a busy event
-        # loop takes milliseconds: so rows are inserted many at a step.
-        for size in SIZES:
-            while len(rows) - done >= size and (sql := statement.compiled_for(self._core, size)):
-                self._connection.execute(sql, [*chain.from_iterable(rows[done : done + size])])
-                done += size
+        # loop takes milliseconds.
+        for size in _steps(len(rows), at_once=at_once):
+            sql = statement.compiled_for(self._core, size)
+            if sql is None:
+                break
+            self._connection.execute(sql, [*chain.from_iterable(rows[done : done + size])])
+            done += size
         if done < len(rows):
             sql, arrange = statement.compiled(self._core)
             left = rows[done:]
@@ -136,3 +141,16 @@ def snapshot(connection: RawConnection, dialect: Dialect, core: CoreDialect, que
         return query(RawTx(connection, dialect, core))
     finally:
         connection.execute("COMMIT")
+
+
+def _steps(rows: int, *, at_once: bool) -> Iterator[int]:
+    """Of how many rows each statement is that inserts so many."""
+    if at_once:
+        yield from [AT_ONCE] * (rows // AT_ONCE)
+        rows %= AT_ONCE
+        if rows:
+            yield rows
+        return
+    for size in SIZES:
+        yield from [size] * (rows // size)
+        rows %= size

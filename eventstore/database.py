@@ -143,7 +143,11 @@ class Database:
             self.dialect.begin_write_at_once(connection)
         except Exception as error:
             raise NotHereError from error
-        result = function(connection)
+        try:
+            result = function(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
         self._pace.spent(self._commit_took, MOST_COMMIT + size * PER_BYTE)
         return result
 

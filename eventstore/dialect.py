@@ -302,7 +302,9 @@ class FtsIndex:
 
     def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
-        tx.executemany(self._add, [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows])
+        added = [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows]
+        # Before each step that may write many rows the index writes a segment of those that it has got.
+        tx.executemany(self._add, added, at_once=True)
 
     def maintain(self, tx: Tx, first: int, last: int) -> None:
         """Do the upkeep that falls due between two positions of the log, which every call continues."""

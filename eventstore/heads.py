@@ -43,7 +43,7 @@ class Head(msgspec.Struct):
     recorded_at: int
     stored_version: int
     pending: list[Envelope] = []
-    memo: dict[str, Any] = {}
+    memo: dict[Any, Any] = {}
 
 
 class WithMetadata(msgspec.Struct, frozen=True):

@@ -32,6 +32,9 @@ from eventstore.writer import Writer
 
 T = TypeVar("T")
 
+BESIDE = 1_024
+"""Bytes that are written with an event beside its content, about; for the `size` of `transact`."""
+
 logger = logging.getLogger(__name__)
 
 

@@ -35,11 +35,15 @@ class Tx(Protocol):
         the rows behind an entry takes it out, or puts in what they hold now.
         """
 
+    @property
+    def hurried(self) -> bool:
+        """Whether a decision may leave out looking for what the tables refuse: it is run again then, without hurry."""
+
     def execute(self, statement: Statement, params: Row = ()) -> None:
         """Run a statement once."""
 
-    def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
-        """Run a statement once per row; no rows, no work."""
+    def executemany(self, statement: Statement, rows: Sequence[Row], *, at_once: bool = False) -> None:
+        """Run a statement once per row; no rows, no work. `at_once`: insert up to 1,000 rows in one step."""
 
     def fetch(self, statement: Statement, params: Row = ()) -> list[Row]:
         """All rows of a query."""

@@ -20,26 +20,23 @@ class Statement:
     Compiling costs a hundred times what running does, so a Statement is made once, at module level.
     """
 
-    __slots__ = ("_clause", "_compiled", "_names", "_together")
+    __slots__ = ("_clause", "_compiled", "_names")
 
     def __init__(self, clause: ClauseElement, *names: str) -> None:
         self._clause = clause
         self._names = names
         self._compiled: dict[str, tuple[str, Arrange]] = {}
-        self._together: dict[tuple[str, int], str | None] = {}
 
     def compiled_for(self, dialect: Dialect, rows: int) -> str | None:
         """The SQL text that inserts so many rows in one step, given the parameters of all of them one after the other.
 
         None for what cannot be run for many rows at once.
         """
-        key = dialect.name, rows
-        if key not in self._together:
-            sql, arrange = self.compiled(dialect)
-            start, values, row = sql.rpartition(" VALUES ")
-            inserts = arrange is None and values and start.startswith("INSERT INTO ") and row.endswith("?)")
-            self._together[key] = f"{start}{values}{', '.join([row] * rows)}" if inserts else None
-        return self._together[key]
+        sql, arrange = self.compiled(dialect)
+        start, values, row = sql.rpartition(" VALUES ")
+        if arrange is None and start.startswith("INSERT INTO ") and row.endswith("?)"):
+            return f"{start}{values}{', '.join([row] * rows)}"
+        return None
 
     def compiled(self, dialect: Dialect) -> tuple[str, Arrange]:
         """The SQL text, and how to bring a caller's parameters into its order (None: they are in order)."""

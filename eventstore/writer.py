@@ -128,7 +128,7 @@ class Writer:
         if size > MOST_HERE:
             return None
         try:
-            return self._database.write_here(partial(self._attempt, requests=requests), size)
+            return self._database.write_here(partial(self._attempt, requests=requests, hurried=True), size)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - on its thread it comes up again, with whose it is
             return None
         except BaseException:
@@ -177,8 +177,11 @@ class Writer:
             middle = len(requests) // 2
             return self._commit(connection, requests[:middle]) + self._commit(connection, requests[middle:])
 
-    def _attempt(self, connection: RawConnection, requests: Sequence[Request]) -> list[Committed | Failure]:
+    def _attempt(
+        self, connection: RawConnection, requests: Sequence[Request], *, hurried: bool = False
+    ) -> list[Committed | Failure]:
         with self._database.transaction(connection) as tx:
+            tx.hurried = hurried
             self._take_state(connection, tx)
             group = Group(tx, self._heads, self._projections, self._clock)
             tx.flush = group.flush

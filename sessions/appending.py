@@ -29,8 +29,6 @@ from projections.stored import Tree, find_message, is_spent, tree_of
 from sessions.marking import is_stored_as
 from sessions.message import Accepted, Message
 
-_ADDS = (MessageAppended, LeafSelected, SessionCreated)
-
 
 class Auto(enum.Enum):
     """The parent of a message that names none: the tip at the moment of writing."""
@@ -104,15 +102,46 @@ class AppendMessages:
         return events, found
 
 
+class _Pending(msgspec.Struct):
+    """What is pending of a session: its appends by message id, and the tip, if it moves it.
+
+    Kept up to date from one decision of a group to the next, instead of made anew for each.
+    """
+
+    messages: dict[str, Envelope]
+    tip: str | None = None
+    seen: int = 0
+    # Nothing but appends and moves of the tip, so that the tables still show what they show.
+    only_adds: bool = True
+
+    @staticmethod
+    def of(head: Head) -> _Pending:
+        known: _Pending | None = head.memo.get(_Pending)
+        if known is None:
+            known = head.memo[_Pending] = _Pending({})
+        for envelope in head.pending[known.seen :]:
+            event = envelope.event
+            if isinstance(event, MessageAppended):
+                known.tip = event.message["id"]
+                known.messages[known.tip] = envelope
+            elif isinstance(event, LeafSelected):
+                known.tip = event.message_id
+            elif not isinstance(event, SessionCreated):
+                known.only_adds = False
+        known.seen = len(head.pending)
+        return known
+
+
 class _View:
     """What a session holds at the moment of writing: its tables, and the events not yet applied to them."""
 
     def __init__(self, tx: Tx, head: Head) -> None:
         self._tx = tx
         self._head = head
-        if not _only_adds(head):
+        self._pending = _Pending.of(head)
+        if not self._pending.only_adds:
             tx.flush()
-        self._pending = _pending_messages(head)
+            self._pending = _Pending.of(head)
 
     def without_overlay(self, parent: Parent) -> Parent:
         """The parent; for an overlay the last message of its range."""
@@ -121,15 +150,18 @@ class _View:
 
     def first_append(self, message_id: str) -> Envelope | None:
         """The event that appended a message with this id; raises MessageDeletedError for an id that is spent."""
-        pending = self._pending.get(message_id)
+        pending = self._pending.messages.get(message_id)
         if pending is not None or self._head.stored_version == 0:
             return pending
-        stored = find_message(self._tx, self._head.stream_no, message_id)
-        if stored is not None:
-            return find_position(self._tx, stored.position)
         tree = self._tree()
         if tree.deleted:
             raise SessionDeletedError(self._head.stream_id)
+        if self._tx.hurried and not tree.spent:
+            # The table refuses it if it is there.
+            return None
+        stored = find_message(self._tx, self._head.stream_no, message_id)
+        if stored is not None:
+            return find_position(self._tx, stored.position)
         if tree.spent and is_spent(self._tx, self._head.stream_no, message_id):
             raise MessageDeletedError(self._head.stream_id, message_id)
         return None
@@ -138,7 +170,7 @@ class _View:
         """The id under which a new message hangs; raises ParentNotFoundError."""
         if isinstance(parent, Auto):
             return self._latest()
-        if parent is None or parent in fresh or parent in self._pending or self._is_stored(parent):
+        if parent is None or parent in fresh or parent in self._pending.messages or self._is_stored(parent):
             return parent
         raise ParentNotFoundError(self._head.stream_id, parent)
 
@@ -159,12 +191,7 @@ class _View:
         raise DuplicateMessageError(self._head.stream_id, message.id)
 
     def _latest(self) -> str | None:
-        for envelope in reversed(self._head.pending):
-            if isinstance(envelope.event, MessageAppended):
-                return str(envelope.event.message["id"])
-            if isinstance(envelope.event, LeafSelected):
-                return envelope.event.message_id
-        return self._tree().message_id
+        return self._tree().message_id if self._pending.tip is None else self._pending.tip
 
     def _tree(self) -> Tree:
         """Where the tables stand."""
@@ -176,22 +203,3 @@ class _View:
     def _is_stored_as(self, message_id: str, content: Mapping[str, Any]) -> bool:
         stored = find_message(self._tx, self._head.stream_no, message_id)
         return stored is not None and is_stored_as(self._tx, self._head.stream_no, stored, content)
-
-
-def _only_adds(head: Head) -> bool:
-    """Whether what is pending adds messages and moves the tip, and changes nothing that the tables show."""
-    seen: int = head.memo.get("adds", 0)
-    head.memo["adds"] = len(head.pending)
-    return all(isinstance(envelope.event, _ADDS) for envelope in head.pending[seen:])
-
-
-def _pending_messages(head: Head) -> dict[str, Envelope]:
-    """The appends that are pending, by message id; kept up to date instead of made anew for every decision."""
-    seen: int
-    found: dict[str, Envelope]
-    seen, found = head.memo.get("messages", (0, {}))
-    for envelope in head.pending[seen:]:
-        if isinstance(envelope.event, MessageAppended):
-            found[envelope.event.message["id"]] = envelope
-    head.memo["messages"] = (len(head.pending), found)
-    return found

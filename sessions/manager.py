@@ -11,6 +11,7 @@ from eventstore.errors import InvalidArgumentError, SessionStartedError
 from eventstore.events import SessionCreated, SessionRenamed, UsageAdded
 from eventstore.heads import Committed
 from eventstore.ids import new_id
+from eventstore.log import BESIDE
 from eventstore.ports import Publisher
 from eventstore.rows import high_water
 from projections.compactions import Compaction
@@ -121,7 +122,7 @@ class SessionManager:
             model=None if model is None else checked_title(model, "model", limits),
             source=None if source is None else checked_title(source, "source", limits),
         )
-        return _begun(await store.log.transact(session_id, CreateSession(created)))
+        return _begun(await store.log.transact(session_id, CreateSession(created), size=BESIDE))
 
     async def get(self, session_id: str) -> SessionInfo | None:
         """What is known of a session; None when there is none with this id."""
@@ -151,7 +152,7 @@ class SessionManager:
     async def rename(self, session_id: str, name: str) -> None:
         """Give a session another name; raises SessionNotFoundError."""
         renamed = SessionRenamed(name=checked_title(name, "name", self._store.limits))
-        await self._store.log.transact(self._id(session_id), Tell(renamed))
+        await self._store.log.transact(self._id(session_id), Tell(renamed), size=BESIDE)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session and all that is derived of it; nothing happens to an unknown one.
@@ -233,7 +234,7 @@ class SessionManager:
         check_count(input_tokens, "input_tokens")
         check_count(output_tokens, "output_tokens")
         used = UsageAdded(input_tokens=int(input_tokens), output_tokens=int(output_tokens), cost=_checked_cost(cost))
-        await self._store.log.transact(self._id(session_id), Tell(used))
+        await self._store.log.transact(self._id(session_id), Tell(used), size=BESIDE)
 
     async def search(self, query: str, *, limit: int = 20) -> builtins.list[SearchResult]:
         """The messages of all sessions that hold all words of the query, best first, equal ones newest first."""

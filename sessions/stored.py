@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from eventstore.envelope import Envelope
 from eventstore.events import CompactionAdded
 from eventstore.expected import ANY
 from eventstore.heads import Committed
+from eventstore.log import BESIDE
 from eventstore.ports import Order, Tx
 from projections.compactions import Compaction
 from projections.message import own_time, with_own_time
@@ -38,9 +40,6 @@ from sessions.changing import (
 from sessions.message import Accepted, Message, accept, lookup_id
 from sessions.reading import StoredHistory
 from sessions.reconciling import Reconcile, ReconcileResult
-
-BESIDE = 1_024
-"""Bytes that are written beside a message's own, about."""
 
 
 class StoredSession(StoredHistory):
@@ -90,7 +89,8 @@ class StoredSession(StoredHistory):
         given: dt.datetime | None = checked_time(created_at, "created_at")
         if given == own_time(decode_json(accepted.json)):
             given = None
-        committed = await self._transact(AppendMessages([accepted], checked_parent(parent_id), given))
+        decide = AppendMessages([accepted], checked_parent(parent_id), given)
+        committed = await self._transact(decide, _size([accepted]))
         if given is not None:
             accepted = Accepted(accepted.id, with_own_time(decode_json(accepted.json), given))
         return _appended([accepted], committed)[0]
@@ -101,7 +101,7 @@ class StoredSession(StoredHistory):
         Content that is stored already writes nothing.
         """
         accepted = accept(message, self.store.limits, may_be_reserved=True)
-        created_at = (await self._transact(UpdateMessage(accepted))).result
+        created_at = (await self._transact(UpdateMessage(accepted), _size([accepted]))).result
         return None if created_at is None else accepted.recorded(created_at)
 
     async def upsert_message(self, message: Given, parent_id: Parent = AUTO) -> AppendResult:
@@ -111,7 +111,7 @@ class StoredSession(StoredHistory):
         of the one that appended the message. Raises what `append_message` raises.
         """
         accepted = accept(message, self.store.limits)
-        committed = await self._transact(UpsertMessage(accepted, checked_parent(parent_id)))
+        committed = await self._transact(UpsertMessage(accepted, checked_parent(parent_id)), _size([accepted]))
         upserted: Upserted = committed.result
         written = upserted.first or committed.envelopes[0]
         handed_out = accepted.recorded(upserted.created_at or written.recorded_at)
@@ -148,7 +148,7 @@ class StoredSession(StoredHistory):
 
     async def select_leaf(self, message_id: str) -> None:
         """Make a message the tip, as when a person chooses a branch; raises MessageNotFoundError."""
-        await self._transact(SelectLeaf(lookup_id(message_id, "message_id")))
+        await self._transact(SelectLeaf(lookup_id(message_id, "message_id")), BESIDE)
 
     async def add_compaction(self, summary: str, from_message_id: str, to_message_id: str) -> Compaction:
         """Let a summary stand for the messages between two on one path, both included.
@@ -188,8 +188,8 @@ class StoredSession(StoredHistory):
             return self.store.log.subscribe(stream_id=self.session_id)
         return self.store.log.subscribe_stream(self.session_id, after_version=after_version)
 
-    async def _transact(self, decide: Any) -> Committed:
-        return await self.store.log.transact(self.session_id, decide)
+    async def _transact(self, decide: Any, size: float = math.inf) -> Committed:
+        return await self.store.log.transact(self.session_id, decide, size=size)
 
 
 def _size(messages: Sequence[Accepted]) -> int:

@@ -12,6 +12,7 @@ from eventstore.errors import LimitExceededError
 from eventstore.events import ContextBlockRemoved, ContextBlockSet, Event, PromptFrozen
 from eventstore.heads import Head
 from eventstore.limits import Limits, check_id, clean_text
+from eventstore.log import BESIDE
 from eventstore.ports import Tx
 from eventstore.rows import find_stream
 from projections.context_blocks import find_block, find_prompt
@@ -51,7 +52,7 @@ class StoredText:
                 check(held)
             return text
 
-        await self._transact(replaced)
+        await self._transact(replaced, text)
 
     async def append(self, content: str, *, check: Check | None = None) -> str:
         """Put a text behind the one that is there at the moment of writing, on a line of its own, and give the whole.
@@ -67,24 +68,24 @@ class StoredText:
                 check(whole)
             return whole
 
-        return await self._transact(appended)
+        return await self._transact(appended, text)
 
     async def keep(self, content: str) -> str:
         """Set the text unless there is one, and give the one that there is then."""
         text = self._checked(content)
-        return await self._transact(lambda held: text if held is None else held)
+        return await self._transact(lambda held: text if held is None else held, text)
 
     def _checked(self, content: object) -> str:
         return checked_content(content, self._store.limits, self._label)
 
-    async def _transact(self, change: Callable[[str | None], str]) -> str:
+    async def _transact(self, change: Callable[[str | None], str], given: str) -> str:
         def decide(tx: Tx, head: Head) -> tuple[list[Event], str]:
             check_open(tx, head)
             held = self._find(tx, head.stream_no)
             text = change(held)
             return ([] if text == held else [self._event(text)]), text
 
-        committed = await self._store.log.transact(self._stream_id, decide)
+        committed = await self._store.log.transact(self._stream_id, decide, size=BESIDE + len(given))
         return str(committed.result)
 
     def _find(self, tx: Tx, stream_no: int) -> str | None:

@@ -67,12 +67,12 @@ def recorded(patch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Row]]]:
     def noting(name: str) -> Any:
         run = getattr(RawTx, name)
 
-        def noted(tx: RawTx, statement: Statement, params: Any = ()) -> Any:
+        def noted(tx: RawTx, statement: Statement, params: Any = (), **options: Any) -> Any:
             if name != "executemany":
                 note(tx, statement, params)
             elif params:
                 note(tx, statement, params[0])
-            return run(tx, statement, params)
+            return run(tx, statement, params, **options)
 
         return noted
 
