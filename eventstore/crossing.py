@@ -19,7 +19,7 @@ from eventstore.dialect import Dialect
 from eventstore.errors import StoreClosedError
 from eventstore.statements import Row, Statement
 
-SIZES = (64, 32, 16, 8, 4, 2, 1)
+SIZES = (64, 32, 16, 8, 4, 2)
 """How many rows are inserted by one statement: few sizes, so that the statements are found prepared."""
 AT_ONCE = 1_000
 """How many rows are inserted by one statement at most."""
@@ -108,19 +108,19 @@ class RawTx:
 
     def executemany(self, statement: Statement, rows: Sequence[Row], *, at_once: bool = False) -> None:
         """Run a statement once per row; no rows, no work. Rows are inserted many at a step, or all at once."""
+        if not rows:
+            return
         done = 0
         # The driver hands the interpreter over before each step and waits for it again after, which on a busy event
         # loop takes milliseconds.
         for size in _steps(len(rows), at_once=at_once):
-            sql = statement.compiled_for(self._core, size)
-            if sql is None:
+            if size == 1 or (sql := statement.compiled_for(self._core, size)) is None:
                 break
             self._connection.execute(sql, [*chain.from_iterable(rows[done : done + size])])
             done += size
         if done < len(rows):
             sql, arrange = statement.compiled(self._core)
-            left = rows[done:]
-            self._connection.executemany(sql, map(arrange, left) if arrange else left)
+            self._connection.executemany(sql, map(arrange, rows) if arrange else rows[done:])
 
     def fetch(self, statement: Statement, params: Row = ()) -> list[Row]:
         """All rows of a query."""
@@ -151,6 +151,6 @@ def _steps(rows: int, *, at_once: bool) -> Iterator[int]:
         if rows:
             yield rows
         return
-    for size in SIZES:
+    for size in SIZES if rows > 1 else ():
         yield from [size] * (rows // size)
         rows %= size

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from eventstore.crossing import RawConnection, RawTx, connect, raw, run_on_thread, snapshot, start_on_thread
-from eventstore.dialect import READERS, Dialect
+from eventstore.dialect import BUSY_SECONDS, READERS, Dialect
 from eventstore.errors import NotSupportedError, StoreClosedError, StoreUnavailableError
 from eventstore.pace import NotHereError, Pace
 from eventstore.short_reads import ShortReads, Steps
@@ -38,6 +38,8 @@ class Database:
         # What the writer's thread was handed, counted on the event loop, and what it is done with, counted there.
         self._handed = 0
         self._done = 0
+        # Whether the writing connection waits for locks, as it does on its thread.
+        self._is_patient = True
         self._pace = Pace()
         self._commit_took = 0.0
         self._core = engine.dialect
@@ -140,7 +142,10 @@ class Database:
             raise NotHereError
         connection = raw(self._writer.driver_connection)
         try:
-            self.dialect.begin_write_at_once(connection)
+            if self._is_patient:
+                self.dialect.wait(connection, 0)
+                self._is_patient = False
+            connection.execute(self.dialect.begin_write)
         except Exception as error:
             raise NotHereError from error
         try:
@@ -221,6 +226,9 @@ class Database:
 
         def counted(connection: RawConnection) -> T:
             try:
+                if not self._is_patient:
+                    self.dialect.wait(connection, BUSY_SECONDS)
+                    self._is_patient = True
                 return function(connection)
             finally:
                 self._done += 1

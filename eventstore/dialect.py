@@ -62,7 +62,6 @@ LARGE_PAGES = 10_000
 """A file of fewer pages need not be made smaller."""
 
 
-_WAIT = f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}"
 _NAMED = Statement(text("SELECT 1 FROM sqlite_master WHERE type = :type AND name = :name"), "type", "name")
 
 
@@ -217,17 +216,9 @@ class SQLiteDialect:
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
-    def begin_write_at_once(self, connection: sqlite3.Connection) -> None:
-        """Begin a writing transaction, or fail at once where another connection has the lock."""
-        self.never_wait(connection)
-        try:
-            connection.execute(self.begin_write)
-        finally:
-            connection.execute(_WAIT)
-
-    def never_wait(self, connection: sqlite3.Connection) -> None:
-        """Have a connection fail at once where another one is in the way."""
-        connection.execute("PRAGMA busy_timeout=0")
+    def wait(self, connection: sqlite3.Connection, seconds: int) -> None:
+        """Have a connection wait so long where another one is in the way."""
+        connection.execute(f"PRAGMA busy_timeout={seconds * 1000}")
 
     def break_off(self, connection: sqlite3.Connection, is_over: Callable[[], bool]) -> None:
         """Have a connection's statements fail from when on `is_over` says so, which is asked now and then."""

@@ -66,7 +66,8 @@ class Hints:
     def notify(self, first: int, last: int) -> None:
         """Wake every reader: this process has just written these positions."""
         self._ring()
-        for now in self._nows:
+        # Going through a set of weak references takes long even when it is empty.
+        for now in self._nows or ():
             if now.first_written is None:
                 now.first_written = first
         if self._follow is not None:

@@ -38,7 +38,7 @@ class ShortReads:
         self._deadline = 0.0
         self._pace = Pace()
         self._since_turn = 0.0
-        dialect.never_wait(connection)
+        dialect.wait(connection, 0)
         dialect.break_off(connection, lambda: time.perf_counter() > self._deadline)
 
     async def run(self, query: Callable[[RawTx], T]) -> T:
