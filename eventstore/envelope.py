@@ -56,6 +56,8 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 def as_utc(time: dt.datetime) -> dt.datetime:
     """The same moment in UTC; a time without a zone is taken as UTC, so that it means the same on every machine."""
+    if time.tzinfo is dt.UTC:
+        return time
     try:
         return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
     except OverflowError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -60,6 +61,10 @@ _INSERT_EVENT = Statement(
 )
 
 
+SALTS = 64
+_SALT = struct.Struct("16s")
+
+
 class Failure(msgspec.Struct, frozen=True):
     """What one caller of a group gets instead."""
 
@@ -90,6 +95,7 @@ class Group:
         self._pending: list[Envelope] = []
         self._rows: list[Row] = []
         self._touched: dict[str, Head] = {}
+        self._salts: Iterator[tuple[bytes]] = iter(())
 
     def decide(
         self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
@@ -195,7 +201,7 @@ class Group:
                 item = item.event  # noqa: PLW2901 - what was wrapped
             event, event_id = item if isinstance(item, tuple) else (item, new_id())
             payload = codec.encode(event, metadata)
-            salt = os.urandom(16)
+            salt = self._salt()
             digest = digest_of(salt, payload)
             kind, schema = event.type, event.schema
             self.position += 1
@@ -238,6 +244,13 @@ class Group:
         self._pending.extend(recorded)
         self._touched[head.stream_id] = head
         return recorded
+
+    def _salt(self) -> bytes:
+        for (salt,) in self._salts:
+            return salt
+        # Many at a time: asking for them hands the interpreter over.
+        self._salts = _SALT.iter_unpack(os.urandom(_SALT.size * SALTS))
+        return self._salt()
 
     def _now(self) -> int:
         if self._clock is None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from projections.unicode_ranges import CJK
 
 MESSAGE_TOKENS: Final = 4
@@ -31,7 +33,7 @@ _PERHAPS_FLOAT = re.compile(r"(?:^|[\[:,])-?(?:[0-9]+[.e]|[NI])")
 _SPACE_OR_NOT = bytes(ord(" " if code in b" \n\t\r\v\f" else "x") for code in range(0x100))
 _LEAST_PLAIN_FLOAT = 1e-6
 _LEAST_LARGE_FLOAT = 1e21
-_compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_any_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class HasParts(Protocol):
@@ -51,7 +53,8 @@ def estimate_string_tokens(text: str) -> int:
     if text.isascii():
         return _by_formula(len(text), text.encode())
     runs = cjk_characters = 0
-    if _PERHAPS_CJK.search(text):
+    # Symbols are among the candidates too: telling them apart one by one is faster than looking for runs in a text.
+    if any(map(CJK.__contains__, set(_PERHAPS_CJK.findall(text)))):
         characters = len(text)
         text, runs = _CJK_RUN.subn(" ", text)
         cjk_characters = characters - len(text) + runs
@@ -110,6 +113,14 @@ def javascript_json(value: Any) -> str:
     """Write a value as compact JSON; only numbers with a fraction or an exponent look otherwise in JavaScript."""
     text = _compact_json(value)
     return _write(value) if _PERHAPS_FLOAT.search(text) else text
+
+
+def _compact_json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        # What it has no place for: a lone surrogate, say.
+        return _any_json(value)
 
 
 def _write(value: Any) -> str:

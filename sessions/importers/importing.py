@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from eventstore.errors import ImportProblemError, InvalidArgumentError
@@ -21,10 +20,10 @@ from sessions.importers.report import ImportedSession, ImportReport, Written
 from sessions.importers.writing import write_conversation
 from sessions.store import Store
 
-IN_FLIGHT: Final = 64
-"""How many conversations are being written at a time, so that they share write groups."""
-READ_AHEAD: Final = 16
-"""How many conversations one visit to the reading thread brings."""
+IN_FLIGHT: Final = 3_000
+"""Messages, about, of the conversations that are being written at a time, so that these share write groups."""
+READ_AHEAD: Final = 750
+"""Messages, about, of the conversations that one visit to the reading thread brings."""
 Progress = Callable[[int, str], object]
 Write = Callable[[Conversation], Awaitable[Written]]
 WriteRecorded = Callable[[RecordedConversation], Awaitable[Written]]
@@ -86,7 +85,8 @@ class _Import:
         self._progress = progress
         self._strict = strict
         self._done = 0
-        self._pending: set[asyncio.Task[list[Outcome]]] = set()
+        # How long each conversation is, by the task that writes it.
+        self._pending: dict[asyncio.Task[list[Outcome]], int] = {}
         self._latest: dict[str, asyncio.Task[list[Outcome]]] = {}
 
     async def of(self, source: AsyncIterator[Found]) -> list[Outcome]:
@@ -97,11 +97,11 @@ class _Import:
                 if isinstance(found, Problem):
                     outcomes.append(found)
                     continue
-                await self._wait_for_fewer_than(IN_FLIGHT)
+                await self._wait_for_less_than(IN_FLIGHT)
                 outcomes.append(self._start(found))
                 if isinstance(found, RecordedConversation):
-                    await self._wait_for_fewer_than(1)
-            await self._wait_for_fewer_than(1)
+                    await self._wait_for_less_than(1)
+            await self._wait_for_less_than(1)
         finally:
             for task in self._pending:
                 task.cancel()
@@ -113,15 +113,15 @@ class _Import:
         session_id = conversation.session_id
         task = asyncio.create_task(self._take(conversation, self._latest.get(session_id)))
         self._latest[session_id] = task
-        self._pending.add(task)
+        self._pending[task] = _length(conversation)
         return task
 
-    async def _wait_for_fewer_than(self, number: int) -> None:
-        while len(self._pending) >= number:
+    async def _wait_for_less_than(self, messages: int) -> None:
+        while sum(self._pending.values()) >= messages:
             done, _ = await asyncio.wait(self._pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-            self._pending -= done
+                del self._pending[task]
 
     async def _take(
         self, conversation: Conversation | RecordedConversation, before: asyncio.Task[list[Outcome]] | None
@@ -155,6 +155,11 @@ class _Import:
         return await self._write(conversation)
 
 
+def _length(conversation: Conversation | RecordedConversation) -> int:
+    """How many messages it has, and something for itself; one that is written alone counts as little."""
+    return 1 if isinstance(conversation, RecordedConversation) else 1 + len(conversation.messages)
+
+
 def _overlays(conversation: Conversation | RecordedConversation) -> int:
     if isinstance(conversation, RecordedConversation):
         return conversation.messages.overlays
@@ -169,10 +174,12 @@ async def _read(found: Iterator[Found]) -> AsyncIterator[Found]:
 
 def _take(found: Iterator[Found]) -> list[Found]:
     batch: list[Found] = []
-    for item in islice(found, READ_AHEAD):
+    size = 0
+    for item in found:
         batch.append(item)
+        size += 1 if isinstance(item, Problem) else _length(item)
         # What is read ahead of one that may be very large is held in memory beside it.
-        if isinstance(item, RecordedConversation):
+        if size >= READ_AHEAD or isinstance(item, RecordedConversation):
             break
     return batch
 
