@@ -101,6 +101,17 @@ class Group:
         self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
     ) -> Committed | Failure:
         """Run one decision and record what it proposes; a typed error fails this caller alone and leaves no trace."""
+        outcome = self._decide(stream_id, decide, expected, metadata)
+        if self._tx.hurried and isinstance(outcome, Failure):
+            # It may come of what was left out.
+            self._tx.hurried = False
+            outcome = self._decide(stream_id, decide, expected, metadata)
+            self._tx.hurried = True
+        return outcome
+
+    def _decide(
+        self, stream_id: str, decide: Decide, expected: ExpectedVersion, metadata: dict[str, Any]
+    ) -> Committed | Failure:
         head = self._head(stream_id)
         try:
             proposal, result = decide(self._tx, head)
