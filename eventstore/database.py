@@ -22,7 +22,11 @@ T = TypeVar("T")
 
 MOST_COMMIT = 0.001
 """Seconds that a commit of little may take for which the event loop waits."""
-PER_BYTE = 1e-8
+COMMIT_PER_BYTE = 1e-8
+"""Seconds more that it may take for each byte."""
+MOST_WRITE = 0.005
+"""Seconds that all of a transaction of little may take on the event loop's thread."""
+WRITE_PER_BYTE = 1e-7
 """Seconds more that it may take for each byte."""
 
 
@@ -148,12 +152,14 @@ class Database:
             connection.execute(self.dialect.begin_write)
         except Exception as error:
             raise NotHereError from error
+        start = time.perf_counter()
         try:
             result = function(connection)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        self._pace.spent(self._commit_took, MOST_COMMIT + size * PER_BYTE)
+        self._pace.spent(self._commit_took, MOST_COMMIT + size * COMMIT_PER_BYTE)
+        self._pace.spent(time.perf_counter() - start, MOST_WRITE + size * WRITE_PER_BYTE)
         return result
 
     @contextlib.contextmanager

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.eventstore.support import file_at, notes, opened, stream, texts_of, w
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every disk count as quick, whatever else it is doing."""
     monkeypatch.setattr(database, "MOST_COMMIT", 60.0)
+    monkeypatch.setattr(database, "MOST_WRITE", 60.0)
 
 
 @pytest.fixture
@@ -105,6 +107,18 @@ async def test_slow_disk_sends_appends_to_the_writer(log: EventLog, monkeypatch:
     monkeypatch.setattr(database, "MOST_COMMIT", 60.0)
     log.database._pace._resume_at = 0.0
     assert await append(log, "later") == [True]
+
+
+async def test_slow_decisions_send_appends_to_the_writer(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a transaction that took too long, for whatever reason, small appends go to the writer's thread."""
+    monkeypatch.setattr(database, "MOST_WRITE", 0.01)
+
+    def slow(_tx: Tx, _head: Head) -> tuple[Proposal, None]:
+        time.sleep(0.02)
+        return notes("slow"), None
+
+    await log.transact("s", slow, size=BESIDE)
+    assert await append(log, "after") == [False]
 
 
 async def test_what_breaks_a_group_is_found_on_the_writer_s_thread(log: EventLog) -> None:
