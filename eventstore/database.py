@@ -137,10 +137,10 @@ class Database:
         start_on_thread(self._writer.driver_connection, self._counted(function), done)
 
     def write_here(self, function: Callable[[RawConnection], T], size: float) -> T:
-        """Run a plain function that writes about so many bytes, in one transaction, on the event loop's own thread.
+        """Run a plain function that writes about so many bytes, on the event loop's own thread.
 
-        Raises NotHereError, before anything was done, when the disk was slow lately, the writing connection's thread is
-        at work or another process has the lock.
+        It finds a writing transaction that has begun. Raises NotHereError, before anything was done, when the disk was
+        slow lately, the writing connection's thread is at work or another process has the lock.
         """
         if self.dialect.in_memory or self._handed != self._done or self._pace.is_slow:
             raise NotHereError
@@ -163,10 +163,10 @@ class Database:
         return result
 
     @contextlib.contextmanager
-    def transaction(self, connection: RawConnection) -> Iterator[RawTx]:
+    def transaction(self, connection: RawConnection, *, has_begun: bool = False) -> Iterator[RawTx]:
         """A writing transaction that has the write lock from its start, so that no later statement waits for it."""
         with self._translated():
-            if not connection.in_transaction:
+            if not has_begun:
                 connection.execute(self.dialect.begin_write)
             try:
                 yield RawTx(connection, self.dialect, self._core)
@@ -233,7 +233,9 @@ class Database:
         def counted(connection: RawConnection) -> T:
             try:
                 if not self._is_patient:
-                    self.dialect.wait(connection, BUSY_SECONDS)
+                    # What is wrong with a connection, the function finds as well.
+                    with contextlib.suppress(Exception):
+                        self.dialect.wait(connection, BUSY_SECONDS)
                     self._is_patient = True
                 return function(connection)
             finally:

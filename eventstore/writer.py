@@ -128,7 +128,7 @@ class Writer:
         if size > MOST_HERE:
             return None
         try:
-            return self._database.write_here(partial(self._attempt, requests=requests, hurried=True), size)
+            return self._database.write_here(partial(self._attempt, requests=requests, here=True), size)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - on its thread it comes up again, with whose it is
             return None
         except BaseException:
@@ -178,10 +178,10 @@ class Writer:
             return self._commit(connection, requests[:middle]) + self._commit(connection, requests[middle:])
 
     def _attempt(
-        self, connection: RawConnection, requests: Sequence[Request], *, hurried: bool = False
+        self, connection: RawConnection, requests: Sequence[Request], *, here: bool = False
     ) -> list[Committed | Failure]:
-        with self._database.transaction(connection) as tx:
-            tx.hurried = hurried
+        with self._database.transaction(connection, has_begun=here) as tx:
+            tx.hurried = here
             self._take_state(connection, tx)
             group = Group(tx, self._heads, self._projections, self._clock)
             tx.flush = group.flush
@@ -199,14 +199,14 @@ class Writer:
     def _start_catching_up(self, due: int) -> None:
         if due <= MOST_HERE:
             with contextlib.suppress(NotHereError):
-                return self._caught_up(self._database.write_here(self._catch_up, due))
+                return self._caught_up(self._database.write_here(partial(self._catch_up, here=True), due))
         with contextlib.suppress(EventStoreError):
             return self._database.start_on_writer(self._catch_up, self._caught_up)
 
-    def _catch_up(self, connection: RawConnection) -> Exception | None:
+    def _catch_up(self, connection: RawConnection, *, here: bool = False) -> Exception | None:
         """Have deferred projections catch up; what goes wrong is no append's affair."""
         try:
-            with self._database.transaction(connection) as tx:
+            with self._database.transaction(connection, has_begun=here) as tx:
                 self._take_state(connection, tx)
                 catch_up(tx, self._deferred)
         except Exception as error:  # noqa: BLE001 - told to the log

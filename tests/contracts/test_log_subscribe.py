@@ -166,7 +166,7 @@ async def test_no_seam_under_concurrent_appends(
             await eventually(lambda seen=seen, wanted=wanted: len(seen) >= len(wanted), within=5)
         else:
             # Where it began is not known here, but from there on it must be all of it.
-            await asyncio.sleep(0)
+            await eventually(lambda seen=seen: not seen or seen[-1].position == written[-1].position, within=5)
             wanted = [e.position for e in written][len(written) - len(seen) :]
         assert [e.position for e in seen] == wanted
         task.cancel()
