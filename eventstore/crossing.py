@@ -21,8 +21,6 @@ from eventstore.statements import Row, Statement
 
 SIZES = (64, 32, 16, 8, 4, 2)
 """How many rows are inserted by one statement: few sizes, so that the statements are found prepared."""
-AT_ONCE = 1_000
-"""How many rows are inserted by one statement at most."""
 
 T = TypeVar("T")
 RawConnection = sqlite3.Connection
@@ -91,33 +89,32 @@ def nothing_pending() -> None:
 class RawTx:
     """A transaction over the driver's connection, used on one thread alone."""
 
-    __slots__ = ("_connection", "_core", "dialect", "flush", "hurried", "memo")
+    __slots__ = ("_connection", "_core", "cursors", "dialect", "flush", "hurried", "is_here", "memo")
 
     def __init__(self, connection: RawConnection, dialect: Dialect, core: CoreDialect) -> None:
         self._connection = connection
         self._core = core
         self.dialect = dialect
         self.memo: dict[Any, Any] = {}
+        self.cursors: list[sqlite3.Cursor] = []
         self.flush: Callable[[], None] = nothing_pending
         self.hurried = False
+        self.is_here = False
 
     def execute(self, statement: Statement, params: Row = ()) -> None:
         """Run a statement once."""
         sql, arrange = statement.compiled(self._core)
         self._connection.execute(sql, arrange(params) if arrange else params)
 
-    def executemany(self, statement: Statement, rows: Sequence[Row], *, at_once: bool = False) -> None:
-        """Run a statement once per row; no rows, no work. Rows are inserted many at a step, or all at once."""
-        if not rows:
-            return
+    def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a statement once per row; no rows, no work. Rows are inserted many at a step."""
         done = 0
         # The driver hands the interpreter over before each step and waits for it again after, which on a busy event
         # loop takes milliseconds.
-        for size in _steps(len(rows), at_once=at_once):
-            if size == 1 or (sql := statement.compiled_for(self._core, size)) is None:
-                break
-            self._connection.execute(sql, [*chain.from_iterable(rows[done : done + size])])
-            done += size
+        for size in SIZES if len(rows) > 1 else ():
+            while len(rows) - done >= size and (sql := statement.compiled_for(self._core, size)):
+                self._connection.execute(sql, [*chain.from_iterable(rows[done : done + size])])
+                done += size
         if done < len(rows):
             sql, arrange = statement.compiled(self._core)
             self._connection.executemany(sql, map(arrange, rows) if arrange else rows[done:])
@@ -130,27 +127,38 @@ class RawTx:
     def iterate(self, statement: Statement, params: Row = ()) -> Iterator[Row]:
         """The rows of a query one by one, read as they are asked for."""
         sql, arrange = statement.compiled(self._core)
-        return iter(self._connection.execute(sql, arrange(params) if arrange else params))
+        cursor = self._connection.execute(sql, arrange(params) if arrange else params)
+        self.cursors.append(cursor)
+        return iter(cursor)
 
 
-def snapshot(connection: RawConnection, dialect: Dialect, core: CoreDialect, query: Callable[[RawTx], T]) -> T:
-    """The result of a query on one consistent state of the database."""
+def snapshot(
+    connection: RawConnection,
+    dialect: Dialect,
+    core: CoreDialect,
+    query: Callable[[RawTx], T],
+    limited: Callable[[Callable[[], T]], T] | None = None,
+) -> T:
+    """The result of a query on one consistent state of the database; `limited` may watch over the query alone."""
+    tx = RawTx(connection, dialect, core)
     # Written out, since a context manager takes as long as a short query.
-    connection.execute(dialect.begin_read)
     try:
-        return query(RawTx(connection, dialect, core))
+        begin_read(connection, dialect)
+        return limited(lambda: query(tx)) if limited else query(tx)
     finally:
+        end_read(connection, tx)
+
+
+def begin_read(connection: RawConnection, dialect: Dialect) -> None:
+    """Begin a transaction that reads, whatever a signal between any two steps has left behind."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    connection.execute(dialect.begin_read)
+
+
+def end_read(connection: RawConnection, tx: RawTx) -> None:
+    """End it; an iterator that was left open would keep the state that it saw for whoever reads next."""
+    for cursor in tx.cursors:
+        cursor.close()
+    if connection.in_transaction:
         connection.execute("COMMIT")
-
-
-def _steps(rows: int, *, at_once: bool) -> Iterator[int]:
-    """Of how many rows each statement is that inserts so many."""
-    if at_once:
-        yield from [AT_ONCE] * (rows // AT_ONCE)
-        rows %= AT_ONCE
-        if rows:
-            yield rows
-        return
-    for size in SIZES if rows > 1 else ():
-        yield from [size] * (rows // size)
-        rows %= size

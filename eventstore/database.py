@@ -145,15 +145,13 @@ class Database:
         if self.dialect.in_memory or self._handed != self._done or self._pace.is_slow:
             raise NotHereError
         connection = raw(self._writer.driver_connection)
-        try:
-            if self._is_patient:
-                self.dialect.wait(connection, 0)
-                self._is_patient = False
-            connection.execute(self.dialect.begin_write)
-        except Exception as error:
-            raise NotHereError from error
         start = time.perf_counter()
+        # A signal may come between any two steps.
         try:
+            try:
+                self._begin_write(connection, patient=False)
+            except Exception as error:
+                raise NotHereError from error
             result = function(connection)
         finally:
             if connection.in_transaction:
@@ -167,9 +165,11 @@ class Database:
         """A writing transaction that has the write lock from its start, so that no later statement waits for it."""
         with self._translated():
             if not has_begun:
-                connection.execute(self.dialect.begin_write)
+                self._begin_write(connection, patient=True)
             try:
-                yield RawTx(connection, self.dialect, self._core)
+                tx = RawTx(connection, self.dialect, self._core)
+                tx.is_here = has_begun
+                yield tx
                 start = time.perf_counter()
                 connection.execute("COMMIT")
                 self._commit_took = time.perf_counter() - start
@@ -227,16 +227,20 @@ class Database:
         except Exception as error:
             raise self.dialect.translate(error) or StoreUnavailableError(str(error)) from error
 
+    def _begin_write(self, connection: RawConnection, *, patient: bool) -> None:
+        if connection.in_transaction:
+            # Left behind by a signal; it may hold half a group.
+            connection.execute("ROLLBACK")
+        if self._is_patient is not patient:
+            self.dialect.wait(connection, BUSY_SECONDS if patient else 0)
+            self._is_patient = patient
+        connection.execute(self.dialect.begin_write)
+
     def _counted(self, function: Callable[[RawConnection], T]) -> Callable[[RawConnection], T]:
         self._handed += 1
 
         def counted(connection: RawConnection) -> T:
             try:
-                if not self._is_patient:
-                    # What is wrong with a connection, the function finds as well.
-                    with contextlib.suppress(Exception):
-                        self.dialect.wait(connection, BUSY_SECONDS)
-                    self._is_patient = True
                 return function(connection)
             finally:
                 self._done += 1

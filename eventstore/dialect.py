@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from sqlalchemy import URL, BigInteger, Float, Integer, Subquery, column, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -270,8 +271,10 @@ class FtsIndex:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        insert = f"INSERT INTO {name} (rowid, terms, scope) VALUES (:row, :terms, :scope)"
-        self._add = Statement(text(insert), "row", "terms", "scope")
+        insert = f"INSERT INTO {name} (rowid, terms, scope)"
+        self._add = Statement(text(f"{insert} SELECT :row, :terms, :scope"), "row", "terms", "scope")
+        every = "SELECT value->>0, value->>1, value->>2 FROM json_each(:rows)"
+        self._add_all = Statement(text(f"{insert} {every}"), "rows")
         self._merge = Statement(text(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', :pages)"), "pages")
         remove = f"INSERT INTO {name} ({name}, rowid, terms, scope) VALUES ('delete', :row, :terms, :scope)"
         self._remove = Statement(text(remove), "row", "terms", "scope")
@@ -294,8 +297,11 @@ class FtsIndex:
     def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
         added = [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows]
-        # Before each step that may write many rows the index writes a segment of those that it has got.
-        tx.executemany(self._add, added, at_once=True)
+        if tx.is_here or not added:
+            # Row by row: before a statement that may write several, the index writes a segment of those it has got.
+            tx.executemany(self._add, added)
+        else:
+            tx.execute(self._add_all, (msgspec.json.encode(added).decode(),))
 
     def maintain(self, tx: Tx, first: int, last: int) -> None:
         """Do the upkeep that falls due between two positions of the log, which every call continues."""

@@ -220,20 +220,26 @@ class EventLog:
         self, stream_id: str, types: Collection[str] | None, reached: int | None
     ) -> Callable[[int], Awaitable[tuple[list[Envelope], int]]]:
 
-        def next_page(tx: Tx, position: int) -> tuple[list[Envelope], int]:
-            nonlocal reached
+        def query(tx: Tx, position: int) -> tuple[list[Envelope], int, int | None]:
             stream_no, version = rows.find_stream(tx, stream_id)
-            if reached is None:
+            begin = reached
+            if begin is None:
                 if rows.high_water(tx) < position:
-                    return [], position
-                reached = rows.version_at(tx, stream_no, version, position)
-            page, last = rows.page_of_stream(tx, stream_no, reached + 1, LAST)
+                    return [], position, None
+                begin = rows.version_at(tx, stream_no, version, position)
+            page, last = rows.page_of_stream(tx, stream_no, begin + 1, LAST)
             if last is None:
-                return [], position
-            reached = last
-            return [envelope for envelope in page if types is None or envelope.type in types], page[-1].position
+                return [], position, begin
+            wanted = [envelope for envelope in page if types is None or envelope.type in types]
+            return wanted, page[-1].position, last
 
-        return lambda position: self.read(lambda tx: next_page(tx, position))
+        async def next_page(position: int) -> tuple[list[Envelope], int]:
+            # Outside the query, which may be run again.
+            nonlocal reached
+            page, last, reached = await self.read(lambda tx: query(tx, position))
+            return page, last
+
+        return next_page
 
     async def _follow(
         self, start: Now | int, next_page: Callable[[int], Awaitable[tuple[list[Envelope], int]]]

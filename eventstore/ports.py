@@ -42,8 +42,12 @@ class Tx(Protocol):
     def execute(self, statement: Statement, params: Row = ()) -> None:
         """Run a statement once."""
 
-    def executemany(self, statement: Statement, rows: Sequence[Row], *, at_once: bool = False) -> None:
-        """Run a statement once per row; no rows, no work. `at_once`: insert up to 1,000 rows in one step."""
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the event loop's own thread; on another one every step has to wait for the interpreter."""
+
+    def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
+        """Run a statement once per row; no rows, no work."""
 
     def fetch(self, statement: Statement, params: Row = ()) -> list[Row]:
         """All rows of a query."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 from sqlalchemy import Dialect as CoreDialect
 
-from eventstore.crossing import RawConnection, RawTx, snapshot
+from eventstore.crossing import RawConnection, RawTx, begin_read, end_read, snapshot
 from eventstore.dialect import Dialect
 from eventstore.pace import NotHereError, Pace
 
@@ -35,16 +36,17 @@ class ShortReads:
         self._dialect = dialect
         self._core = core
         self._in_use = False
-        self._deadline = 0.0
+        self._was_over = False
+        self._deadline = math.inf
         self._pace = Pace()
         self._since_turn = 0.0
         dialect.wait(connection, 0)
-        dialect.break_off(connection, lambda: time.perf_counter() > self._deadline)
+        dialect.break_off(connection, self._is_over)
 
     async def run(self, query: Callable[[RawTx], T]) -> T:
         """The result of a query in a transaction of its own; raises NotHereError."""
         self._check_free()
-        result = self._step(lambda: snapshot(self._connection, self._dialect, self._core, query))
+        result = self._step(lambda: snapshot(self._connection, self._dialect, self._core, query, self._limited))
         if self._since_turn > TURN:
             await self._give_way()
         return result
@@ -52,19 +54,35 @@ class ShortReads:
     async def run_in_steps(self, query: Callable[[RawTx], Steps[T]]) -> T:
         """The result of a query whose steps are one transaction, while others get their turns; raises NotHereError."""
         self._check_free()
-        self._step(lambda: self._connection.execute(self._dialect.begin_read))
-        steps = query(RawTx(self._connection, self._dialect, self._core))
+        tx = RawTx(self._connection, self._dialect, self._core)
+        steps = query(tx)
         self._in_use = True
         try:
-            while (result := self._step(steps.__next__)) is None:
+            self._step(lambda: begin_read(self._connection, self._dialect))
+            while (result := self._step(lambda: self._limited(steps.__next__))) is None:
                 await self._give_way()
         finally:
-            steps.close()
-            self._in_use = False
-            self._connection.execute("COMMIT")
+            try:
+                steps.close()
+            finally:
+                self._in_use = False
+                end_read(self._connection, tx)
         if self._since_turn > TURN:
             await self._give_way()
         return result
+
+    def _limited(self, function: Callable[[], T]) -> T:
+        """Break off what takes too long; but never the beginning or the end of a transaction, which would stay open."""
+        self._was_over = False
+        self._deadline = time.perf_counter() + MOST
+        try:
+            return function()
+        finally:
+            self._deadline = math.inf
+
+    def _is_over(self) -> bool:
+        self._was_over = time.perf_counter() > self._deadline
+        return self._was_over
 
     async def _give_way(self) -> None:
         self._since_turn = 0.0
@@ -76,10 +94,12 @@ class ShortReads:
 
     def _step(self, function: Callable[[], T]) -> T:
         start = time.perf_counter()
-        self._deadline = start + MOST
         try:
             return function()
         except Exception as error:
+            if self._dialect.is_broken_off(error) and not self._was_over:
+                # What a signal raised while it was asked whether it is over: the driver says no more of it than this.
+                raise KeyboardInterrupt from error
             if self._dialect.is_broken_off(error) or self._dialect.is_busy(error):
                 raise NotHereError from error
             raise

@@ -109,11 +109,12 @@ async def verify(store: Store, session_id: str | None = None, *, progress: Progr
             raise SessionNotFoundError(session_id)
     chain = _Chain(stream_no, session_id)
     end = await store.log.high_water()
-    while await store.log.read(chain.check_page):
+    while page := await store.log.read(chain.next_page):
+        chain.check(page)
         if progress:
             progress(chain.position, max(end, chain.position))
     # What was appended meanwhile is looked at in the same state as the heads it must agree with.
-    await store.log.read(chain.finish)
+    chain.finish(*await store.log.read(chain.rest))
     problems = chain.problems + await store.log.read(_missing_guards)
     problems += await _check_projections(store, stream_no)
     return Report(ok=not problems, events=chain.events, erased=chain.erased, problems=problems)
@@ -138,22 +139,27 @@ class _Chain:
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._times: dict[str, int] = {}
 
-    def check_page(self, tx: Tx) -> bool:
-        """Check the next events; False when there are none."""
-        if self._stream_no is None:
-            page = tx.fetch(_ALL, (self.position, PAGE))
-        else:
-            page = tx.fetch(_OF_STREAM, (self._stream_no, self._last_version, PAGE))
+    # Reads change nothing of this: they may be run again.
+
+    def next_page(self, tx: Tx) -> list[Row]:
+        """The next events; none when there are no more."""
+        return self._page(tx, self.position, self._last_version)
+
+    def rest(self, tx: Tx) -> tuple[list[Row], list[Row], list[Row]]:
+        """All the events that are left, the streams' heads, and the events that belong to no stream."""
+        left: list[Row] = []
+        while page := self._page(tx, *((left[-1][0], left[-1][2]) if left else (self.position, self._last_version))):
+            left += page
+        return left, tx.fetch(_STREAMS), tx.fetch(_STRAY) if self._only is None else []
+
+    def check(self, page: Sequence[Row]) -> None:
+        """Check the next events."""
         for row in page:
             self._check(row)
-        return bool(page)
 
-    def finish(self, tx: Tx) -> None:
+    def finish(self, left: Sequence[Row], heads: Sequence[Row], stray: Sequence[Row]) -> None:
         """Check what is left, then compare the streams' heads with what was found."""
-        while self.check_page(tx):
-            pass
-        # Reported once both are read: a read may be run again.
-        heads, stray = tx.fetch(_STREAMS), tx.fetch(_STRAY) if self._only is None else []
+        self.check(left)
         for stream_id, version, last_hash, recorded_at in heads:
             if self._only not in (None, stream_id):
                 continue
@@ -167,6 +173,11 @@ class _Chain:
                 self.problems.append(Problem("stream", stream_id, version, None, detail))
         for position, version in stray:
             self.problems.append(Problem("stream", None, version, position, "the event belongs to no stream"))
+
+    def _page(self, tx: Tx, position: int, version: int) -> list[Row]:
+        if self._stream_no is None:
+            return tx.fetch(_ALL, (position, PAGE))
+        return tx.fetch(_OF_STREAM, (self._stream_no, version, PAGE))
 
     def _check(self, row: Row) -> None:
         position, stream_id, version, event_id, kind, schema, recorded_at, salt, payload, digest, stored = row

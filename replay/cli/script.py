@@ -22,7 +22,7 @@ class Script:
     def __init__(self, dialect: Dialect, core: CoreDialect) -> None:
         self.dialect = dialect
         self.memo: dict[Any, Any] = {}
-        self.hurried = False
+        self.hurried = self.is_here = False
         self.statements: list[str] = []
         self._core = core
 
@@ -32,7 +32,7 @@ class Script:
         sql, _ = statement.compiled(self._core)
         self.note(sql)
 
-    def executemany(self, statement: Statement, rows: Sequence[Row], *, at_once: bool = False) -> None:  # noqa: ARG002 - the protocol's
+    def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
         """Note a statement for each row."""
         for row in rows:
             self.execute(statement, row)

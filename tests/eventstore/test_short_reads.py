@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eventstore import short_reads
 from eventstore.log import EventLog
 from eventstore.ports import Tx
 from eventstore.rows import high_water
@@ -100,6 +101,20 @@ async def test_errors_of_a_query_come_out_as_they_are(log: EventLog) -> None:
     with pytest.raises(KeyError, match="mine"):
         await log.read(query)
     assert await log.high_water() == 2
+
+
+async def test_no_end_of_a_read_is_broken_off(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often reads are broken off, at whatever step, the next one finds the connection out of transactions."""
+    monkeypatch.setattr(short_reads, "MOST", 0.0)
+    short = reads_of(log)
+    for _ in range(1_500):
+        short._pace._resume_at = 0.0
+        assert await log.high_water() == 2
+        assert not short._connection.in_transaction
+    for _ in range(500):
+        short._pace._resume_at = 0.0
+        assert len(await log.read_in_steps(in_steps)) == 3
+        assert not short._connection.in_transaction
 
 
 async def test_locks_are_not_waited_for(log: EventLog, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from projections.tree_tables import messages
 from replay import rebuild, verify
 from sessions import Session, SessionManager, Store, open_store
 from tests.eventstore.support import write_lock
+from tests.sessions.watching import settled
 
 _CHECKPOINT = Statement(select(checkpoints.c.row_id))
 _ROWS = Statement(select(messages.c.row_id))
@@ -71,13 +72,6 @@ async def behind(store: Store) -> int:
 async def catch_up(store: Store) -> None:
     """Have the index take in what is behind."""
     await store.log.database.write(SearchIndex().catch_up)
-
-
-async def settled(store: Store) -> None:
-    """Wait for what the writer does between groups."""
-    # It is handed over behind those who are woken by their answers.
-    await asyncio.sleep(0)
-    await store.log.database.on_writer(lambda _: None)
 
 
 async def indexed(store: Store) -> set[int]:

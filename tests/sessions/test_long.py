@@ -10,6 +10,7 @@ import pytest
 from replay import rebuild
 from sessions import Session, Store
 from tests.sessions.talk import collect, ids, said
+from tests.sessions.watching import settled
 
 LENGTH = 20_000
 NAMES = [f"m{number}" for number in range(LENGTH)]
@@ -64,7 +65,7 @@ READS: dict[str, Callable[[Session], AsyncIterator[Any]]] = {
 async def test_streams_hold_little(deep: Session, store: Store) -> None:
     """Reading 10 MB of messages one by one, in any way, holds a page of them at a time."""
     # What the writer still has to do for them, it has then done.
-    await store.log.database.on_writer(lambda _: None)
+    await settled(store)
     for name, read in READS.items():
         tracemalloc.start()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from eventstore import database
 from eventstore.crossing import RawTx, raw
 from eventstore.statements import Row, Statement
 from sessions import Store
@@ -29,9 +31,13 @@ class Work(msgspec.Struct):
 
 @contextlib.asynccontextmanager
 async def working(store: Store) -> AsyncIterator[Work]:
-    """Count what is asked within the block, as long as only one call at a time is made."""
+    """Count what is asked within the block, as long as only one call at a time is made, on a disk that is quick."""
     work = Work()
     with pytest.MonkeyPatch.context() as patch, recorded(patch) as seen:
+        patch.setattr(database, "MOST_COMMIT", 60.0)
+        patch.setattr(database, "MOST_WRITE", 60.0)
+        store.log.database._pace._resume_at = 0.0
+        await settled(store)
         await _watch(store, work)
         yield work
         await _watch(store, None)
@@ -43,6 +49,13 @@ async def _watch(store: Store, work: Work | None) -> None:
     handler = None if work is None else work.step
     for connection in await connections(store):
         connection.set_progress_handler(handler, 1)
+
+
+async def settled(store: Store) -> None:
+    """Wait for what the writer does between groups."""
+    # It is handed over behind those who are woken by their answers.
+    await asyncio.sleep(0)
+    await store.log.database.on_writer(lambda _: None)
 
 
 async def connections(store: Store) -> list[sqlite3.Connection]:
@@ -67,12 +80,12 @@ def recorded(patch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Row]]]:
     def noting(name: str) -> Any:
         run = getattr(RawTx, name)
 
-        def noted(tx: RawTx, statement: Statement, params: Any = (), **options: Any) -> Any:
+        def noted(tx: RawTx, statement: Statement, params: Any = ()) -> Any:
             if name != "executemany":
                 note(tx, statement, params)
             elif params:
                 note(tx, statement, params[0])
-            return run(tx, statement, params, **options)
+            return run(tx, statement, params)
 
         return noted
 
