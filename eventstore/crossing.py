@@ -89,14 +89,14 @@ def nothing_pending() -> None:
 class RawTx:
     """A transaction over the driver's connection, used on one thread alone."""
 
-    __slots__ = ("_connection", "_core", "cursors", "dialect", "flush", "hurried", "is_here", "memo")
+    __slots__ = ("_connection", "_core", "_cursors", "dialect", "flush", "hurried", "is_here", "memo")
 
     def __init__(self, connection: RawConnection, dialect: Dialect, core: CoreDialect) -> None:
         self._connection = connection
         self._core = core
         self.dialect = dialect
         self.memo: dict[Any, Any] = {}
-        self.cursors: list[sqlite3.Cursor] = []
+        self._cursors: list[sqlite3.Cursor] = []
         self.flush: Callable[[], None] = nothing_pending
         self.hurried = False
         self.is_here = False
@@ -128,8 +128,14 @@ class RawTx:
         """The rows of a query one by one, read as they are asked for."""
         sql, arrange = statement.compiled(self._core)
         cursor = self._connection.execute(sql, arrange(params) if arrange else params)
-        self.cursors.append(cursor)
+        self._cursors.append(cursor)
         return iter(cursor)
+
+    def close(self) -> None:
+        """Close what was left open: an iterator keeps the state that it sees for whatever is done next."""
+        for cursor in self._cursors:
+            cursor.close()
+        self.flush = nothing_pending
 
 
 def snapshot(
@@ -157,8 +163,7 @@ def begin_read(connection: RawConnection, dialect: Dialect) -> None:
 
 
 def end_read(connection: RawConnection, tx: RawTx) -> None:
-    """End it; an iterator that was left open would keep the state that it saw for whoever reads next."""
-    for cursor in tx.cursors:
-        cursor.close()
+    """End it."""
+    tx.close()
     if connection.in_transaction:
         connection.execute("COMMIT")

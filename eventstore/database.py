@@ -166,9 +166,9 @@ class Database:
         with self._translated():
             if not has_begun:
                 self._begin_write(connection, patient=True)
+            tx = RawTx(connection, self.dialect, self._core)
+            tx.is_here = has_begun
             try:
-                tx = RawTx(connection, self.dialect, self._core)
-                tx.is_here = has_begun
                 yield tx
                 start = time.perf_counter()
                 connection.execute("COMMIT")
@@ -177,6 +177,8 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                tx.close()
 
     async def data_version(self) -> int:
         """A number that changes when anybody else has written, seen from a connection kept for this."""

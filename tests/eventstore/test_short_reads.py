@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eventstore import short_reads
+from eventstore import rows, short_reads
+from eventstore.crossing import raw
 from eventstore.log import EventLog
 from eventstore.ports import Tx
 from eventstore.rows import high_water
 from eventstore.short_reads import MOST, ShortReads, Steps
-from tests.eventstore.support import file_at, notes, opened, sql, write_lock
+from tests.eventstore.support import file_at, notes, opened, sql, stream, take, write_lock
 
 # Some hundred milliseconds of SQLite's own work.
 _MUCH = sql("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3000000) SELECT count(*) FROM c")
@@ -215,3 +217,72 @@ async def test_steps_in_memory() -> None:
     async with opened("sqlite://") as log:
         await log.append("s", notes("a", "b"))
         assert [end for _, end in await log.read_in_steps(in_steps)] == [2, 2, 2]
+
+
+async def test_transaction_left_behind_is_ended(log: EventLog) -> None:
+    """What a signal between two steps has left open is ended by whoever reads or writes next, and not continued."""
+    reads_of(log)._connection.execute("BEGIN")
+    assert await log.read(high_water) == 2
+    reads_of(log)._connection.execute("BEGIN")
+    assert await log.read_in_steps(in_steps) == [(threading.get_ident(), 2)] * 3
+    writer = raw(log.database._writer.driver_connection)
+    for size in (float("inf"), 100.0):
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("DELETE FROM streams")
+        end = await log.high_water()
+        committed = await log.transact("s", lambda _tx, _head: (notes("c"), None), size=size)
+        assert [envelope.version for envelope in committed.envelopes] == [end + 1]
+
+
+async def test_iterator_that_is_left_open_holds_no_state(log: EventLog) -> None:
+    """A query that raises in the middle of its rows, and is remembered, does not have later reads see its state."""
+    kept: list[BaseException] = []
+
+    def query(tx: Tx) -> None:
+        for _ in tx.iterate(sql("SELECT position FROM events")):
+            raise KeyError
+
+    try:
+        await log.read(query)
+    except KeyError as error:
+        kept.append(error)
+    await log.append("s", notes("c"))
+    assert await log.read(high_water) == 3
+    assert kept
+
+
+async def test_generator_that_cannot_be_closed(log: EventLog) -> None:
+    """Steps that raise when they are closed leave the connection to the next read."""
+
+    def query(tx: Tx) -> Steps[int]:
+        try:
+            while True:
+                yield None
+        finally:
+            yield high_water(tx)
+
+    reading = asyncio.ensure_future(log.read_in_steps(query))
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(RuntimeError, match="GeneratorExit"):
+        await reading
+    assert await log.read(thread) == threading.get_ident()
+
+
+@pytest.mark.parametrize("stream_id", [None, "s"])
+async def test_readers_lose_nothing_when_queries_run_twice(
+    log: EventLog, monkeypatch: pytest.MonkeyPatch, stream_id: str | None
+) -> None:
+    """Whoever follows a stream or the log gets each event once, though each of the queries is run again."""
+    run = ShortReads.run
+
+    async def twice(short: ShortReads, query: Any) -> Any:
+        await run(short, query)
+        return await run(short, query)
+
+    monkeypatch.setattr(ShortReads, "run", twice)
+    monkeypatch.setattr(rows, "PAGE_EVENTS", 3)
+    await log.append("s", notes(*range(20)))
+    events = log.subscribe(after=0, stream_id=stream_id)
+    assert [envelope.version for envelope in await take(events, 22)] == list(range(1, 23))
+    assert [envelope.version for envelope in await stream(log)] == list(range(1, 23))
