@@ -33,8 +33,10 @@ async def connect(*args: Any, **options: Any) -> DriverConnection:
     connection._thread.daemon = True
     try:
         return await connection
-    except BaseException:
-        await asyncio.to_thread(connection._thread.join)
+    except (Exception, asyncio.CancelledError):
+        # After a signal nothing is waited for: the thread may be one that never ends, or has not begun.
+        if connection._thread.is_alive():
+            await asyncio.to_thread(connection._thread.join)
         raise
 
 
