@@ -14,7 +14,7 @@ from tests.projections.skill_messages import answer, call
 from tests.sessions.compactions import Frames
 from tests.sessions.providers import Entries
 from tests.sessions.talk import said
-from tests.sessions.watching import connections, working
+from tests.sessions.watching import on_connections, working
 
 SHORT, LONG = 10, 10_000
 BODY = "Boil the water, warm the pot, and wait for four minutes before you pour."
@@ -89,8 +89,7 @@ async def columns_read(store: Store) -> AsyncIterator[set[tuple[str, str]]]:
 
 async def _watch(store: Store, note: Callable[..., int] | None) -> None:
     # Statements are prepared anew when an authorizer is set, so those that were used before are seen too.
-    for connection in await connections(store):
-        connection.set_authorizer(note)
+    await on_connections(store, lambda connection: connection.set_authorizer(note))
 
 
 @pytest.fixture

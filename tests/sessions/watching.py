@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -47,8 +47,7 @@ async def working(store: Store) -> AsyncIterator[Work]:
 
 async def _watch(store: Store, work: Work | None) -> None:
     handler = None if work is None else work.step
-    for connection in await connections(store):
-        connection.set_progress_handler(handler, 1)
+    await on_connections(store, lambda connection: connection.set_progress_handler(handler, 1))
 
 
 async def settled(store: Store) -> None:
@@ -58,14 +57,19 @@ async def settled(store: Store) -> None:
     await store.log.database.on_writer(lambda _: None)
 
 
-async def connections(store: Store) -> list[sqlite3.Connection]:
-    """Return the connections that one call at a time uses: the one that writes, that of short reads, and a reader."""
+async def on_connections(store: Store, do: Callable[[sqlite3.Connection], object]) -> None:
+    """Do something to the connections that one call at a time uses: that which writes, that of short reads, a reader.
+
+    No connection may be touched while another thread uses it.
+    """
     database = store.log.database
     # As the first read does, whose connection is the one of short reads from then on; the next opens another one.
     for _ in range(2):
         await database._read_on_thread(lambda _: None)
-    used = [database._writer, database._near, *database._idle]
-    return [raw(connection.driver_connection) for connection in used if connection is not None]
+    await database.on_writer(do)
+    for connection in (database._near, *database._idle):
+        if connection is not None:
+            do(raw(connection.driver_connection))
 
 
 @contextlib.contextmanager
