@@ -51,12 +51,14 @@ FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4
-ASKED_EVERY = 1_000
-"""Instructions of SQLite's machine, which are some microseconds."""
+ASKED_EVERY = 200
+"""Instructions of SQLite's machine, which are some microseconds, or some twenty rows, however large these are."""
 
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
 WRITER_SETTINGS = {"cache_size": -32 * 1024, "wal_autocheckpoint": 16_000}
-READER_SETTINGS = {"cache_size": -16 * 1024}
+NEAR_SETTINGS = {"cache_size": -16 * 1024}
+# Other readers are for what is long, and may be several: they keep little.
+READER_SETTINGS = {"cache_size": -4 * 1024}
 
 _OF_FILE = ("journal_mode", "page_size", "page_count", "freelist_count", "encoding", "auto_vacuum")
 LARGE_PAGES = 10_000
@@ -165,6 +167,12 @@ class SQLiteDialect:
     def prepare_writer(self, connection: sqlite3.Connection) -> None:
         """Give the writing connection its larger cache."""
         for name, value in WRITER_SETTINGS.items():
+            connection.execute(f"PRAGMA {name}={value}")
+
+    def prepare_near(self, connection: sqlite3.Connection) -> None:
+        """Give the connection of short reads its larger cache, and have it wait for no lock."""
+        self.wait(connection, 0)
+        for name, value in NEAR_SETTINGS.items():
             connection.execute(f"PRAGMA {name}={value}")
 
     def checkpoint(self, connection: sqlite3.Connection) -> int:

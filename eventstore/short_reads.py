@@ -40,7 +40,7 @@ class ShortReads:
         self._deadline = math.inf
         self._pace = Pace()
         self._since_turn = 0.0
-        dialect.wait(connection, 0)
+        dialect.prepare_near(connection)
         dialect.break_off(connection, self._is_over)
 
     async def run(self, query: Callable[[RawTx], T]) -> T:
@@ -81,8 +81,10 @@ class ShortReads:
             self._deadline = math.inf
 
     def _is_over(self) -> bool:
-        self._was_over = time.perf_counter() > self._deadline
-        return self._was_over
+        if time.perf_counter() <= self._deadline:
+            return False
+        self._was_over = True
+        return True
 
     async def _give_way(self) -> None:
         self._since_turn = 0.0
