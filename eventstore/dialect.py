@@ -51,8 +51,8 @@ FILE_HEAD = b"SQLite format 3\0"
 OLDEST = (3, 40)
 BUSY_SECONDS = 60
 READERS = 4
-ASKED_EVERY = 200
-"""Instructions of SQLite's machine, which are some microseconds, or some twenty rows, however large these are."""
+ASKED_EVERY = 500
+"""Instructions of SQLite's machine, which are some microseconds, or some fifty rows, however large these are."""
 
 # Checkpoints are made beside the writer. Only where they do not keep up are they made within its commits.
 WRITER_SETTINGS = {"cache_size": -32 * 1024, "wal_autocheckpoint": 16_000}
