@@ -165,7 +165,7 @@ def begin_read(connection: RawConnection, dialect: Dialect) -> None:
 
 
 def end_read(connection: RawConnection, tx: RawTx) -> None:
-    """End it."""
+    """End a transaction that reads, and what was left open in it; one that did not begin has no end."""
     tx.close()
     if connection.in_transaction:
         connection.execute("COMMIT")

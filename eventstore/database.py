@@ -1,4 +1,4 @@
-"""The database as the log sees it: one connection that writes, pooled ones that read, each in one crossing at most."""
+"""The database as the log sees it: one connection that writes, others that read, each in one crossing at most."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Database:
         self.closed = False
         # How many transactions `write` began: they change what the writer of events keeps in memory.
         self.writes = 0
-        # What the writer's thread was handed, counted on the event loop, and what it is done with, counted there.
+        # What the writer's thread was handed and is done with; two counts, since each is moved by one thread alone.
         self._handed = 0
         self._done = 0
         # Whether the writing connection waits for locks, as it does on its thread.

@@ -83,8 +83,9 @@ class EventLog:
         if metadata is not None and not isinstance(metadata, dict):
             raise InvalidArgumentError("metadata", f"must be a dict, not {type(metadata).__name__}")
         stream_id = check_id(stream_id, "stream_id", self.limits)
-        clean = decode_json(encode_json(metadata, self.limits, "metadata")) if metadata else {}
-        return await self._writer.submit(stream_id, decide, expected, clean, size)
+        encoded = encode_json(metadata, self.limits, "metadata") if metadata else b""
+        clean = decode_json(encoded) if encoded else {}
+        return await self._writer.submit(stream_id, decide, expected, clean, size + len(encoded))
 
     async def append(
         self,

@@ -39,12 +39,12 @@ class Tx(Protocol):
     def hurried(self) -> bool:
         """Whether a decision may leave out looking for what the tables refuse: it is run again then, without hurry."""
 
-    def execute(self, statement: Statement, params: Row = ()) -> None:
-        """Run a statement once."""
-
     @property
     def is_here(self) -> bool:
         """Whether this is the event loop's own thread; on another one every step has to wait for the interpreter."""
+
+    def execute(self, statement: Statement, params: Row = ()) -> None:
+        """Run a statement once."""
 
     def executemany(self, statement: Statement, rows: Sequence[Row]) -> None:
         """Run a statement once per row; no rows, no work."""

@@ -20,23 +20,13 @@ class Statement:
     Compiling costs a hundred times what running does, so a Statement is made once, at module level.
     """
 
-    __slots__ = ("_clause", "_compiled", "_names")
+    __slots__ = ("_clause", "_compiled", "_names", "_of_many")
 
     def __init__(self, clause: ClauseElement, *names: str) -> None:
         self._clause = clause
         self._names = names
         self._compiled: dict[str, tuple[str, Arrange]] = {}
-
-    def compiled_for(self, dialect: Dialect, rows: int) -> str | None:
-        """The SQL text that inserts so many rows in one step, given the parameters of all of them one after the other.
-
-        None for what cannot be run for many rows at once.
-        """
-        sql, arrange = self.compiled(dialect)
-        start, values, row = sql.rpartition(" VALUES ")
-        if arrange is None and start.startswith("INSERT INTO ") and row.endswith("?)"):
-            return f"{start}{values}{', '.join([row] * rows)}"
-        return None
+        self._of_many: dict[tuple[str, int], str | None] = {}
 
     def compiled(self, dialect: Dialect) -> tuple[str, Arrange]:
         """The SQL text, and how to bring a caller's parameters into its order (None: they are in order)."""
@@ -44,6 +34,19 @@ class Statement:
         if found is None:
             found = self._compiled[dialect.name] = self._compile(dialect)
         return found
+
+    def compiled_for(self, dialect: Dialect, rows: int) -> str | None:
+        """The SQL text that inserts so many rows in one step, given the parameters of all of them one after the other.
+
+        None for what cannot be run for many rows at once. Each text is kept: callers keep to a few numbers of rows.
+        """
+        key = dialect.name, rows
+        if key not in self._of_many:
+            sql, arrange = self.compiled(dialect)
+            start, values, row = sql.rpartition(" VALUES ")
+            can_be = arrange is None and start.startswith("INSERT INTO ") and row.endswith("?)")
+            self._of_many[key] = f"{start}{values}{', '.join([row] * rows)}" if can_be else None
+        return self._of_many[key]
 
     def _compile(self, dialect: Dialect) -> tuple[str, Arrange]:
         if isinstance(self._clause, DDLElement):
