@@ -280,7 +280,7 @@ class FtsIndex:
     def __init__(self, name: str) -> None:
         self.name = name
         insert = f"INSERT INTO {name} (rowid, terms, scope)"
-        self._add = Statement(text(f"{insert} SELECT :row, :terms, :scope"), "row", "terms", "scope")
+        self._add = Statement(text(f"{insert} VALUES (:row, :terms, :scope)"), "row", "terms", "scope")
         every = "SELECT value->>0, value->>1, value->>2 FROM json_each(:rows)"
         self._add_all = Statement(text(f"{insert} {every}"), "rows")
         self._merge = Statement(text(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', :pages)"), "pages")
@@ -305,10 +305,11 @@ class FtsIndex:
     def add(self, tx: Tx, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
         """Add the tokens of rows that are not in the index, each with the number of its scope; rows rise."""
         added = [(row, " ".join(tokens), _scope_token(scope)) for row, tokens, scope in rows]
-        if tx.is_here or not added:
-            # Row by row: before a statement that may write several, the index writes a segment of those it has got.
-            tx.executemany(self._add, added)
-        else:
+        # Before each statement that may write several rows, the index writes a segment of those that it has got.
+        if tx.is_here:
+            for row in added:
+                tx.execute(self._add, row)
+        elif added:
             tx.execute(self._add_all, (msgspec.json.encode(added).decode(),))
 
     def maintain(self, tx: Tx, first: int, last: int) -> None:
